@@ -4,7 +4,9 @@
 use std::collections::BTreeMap;
 
 use netserv_model::effect::FilterId;
+use netserv_model::verdict::FailureMode;
 use netserv_model::{FilterIndex, Flow};
+use netserv_wire::ip::addresses;
 
 use crate::in_flight::{Buffered, Stop};
 use crate::module_filter::ModuleFilter;
@@ -65,6 +67,17 @@ impl Filters {
                 None => join(workers, &mut self.stops, *stop),
             }
         }
+    }
+
+    /// Returns whether a module that fails closed may want a packet of which only the addresses can be read. It asks all filters.
+    #[cold]
+    pub(crate) fn close_on(&self, packet: &[u8]) -> bool {
+        let Some((source, destination)) = addresses(packet) else { return false };
+        let mut closed = self.by_id.values().filter(|filter| filter.on_failure == FailureMode::Closed);
+        closed.any(|ModuleFilter { filter, .. }| {
+            filter.source().is_none_or(|net| net.contains(&source))
+                && filter.destination().is_none_or(|net| net.contains(&destination))
+        })
     }
 
     /// Returns the stops that were found last.

@@ -32,6 +32,8 @@ words! {
         Trapped = "trapped",
         /// The packet is longer than a ring slot and the module fails closed.
         TooLong = "too-long",
+        /// The node cannot read the packet's headers, and a module that may want it fails closed.
+        Unreadable = "unreadable",
         /// What came back is no valid IP packet, or its length changed beyond the slot.
         BadVerdict = "bad-verdict",
         /// A module changed or made a packet whose source address its user may not use.

@@ -98,13 +98,12 @@ fn column(chain: &Chain, open: Open, closed: bool, mtu: u32) -> BTreeMap<(&'stat
     for (node, device) in [(SENDER, "right"), (ROUTER, "left"), (ROUTER, "right"), (RECEIVER, "left")] {
         chain.run(node, &["ip", "link", "set", device, "mtu", &mtu.to_string()]);
     }
-    let entered = chain.enter(ROUTER);
+    let _entered = chain.enter(ROUTER);
     let driver = open(&DriverConfig::new("kinds"));
     let filter = "udp port 5060".parse().unwrap();
     let change =
         if closed { Change::InstallClosed(FilterId(1), &filter) } else { Change::Install(FilterId(1), &filter) };
     driver.filters().change(&[change]).unwrap();
-    drop(entered);
     let (sniffer, arrived) = Sniffer::start(chain);
     let mut source = Source::start(chain);
     let (mut number, mut cells) = (0, BTreeMap::new());

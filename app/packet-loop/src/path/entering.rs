@@ -24,9 +24,7 @@ pub(crate) fn admit(
 ) {
     cx.tally.received();
     let Ok(view) = IpView::parse(packet.bytes) else {
-        cx.tally.unparsed();
-        traced::tell_unwanted(cx, filters, packet, None);
-        return cx.driver.finish(packet.id, Final::Pass);
+        return refuse_or_pass(cx, filters, packet);
     };
     let flow = view.flow();
     let interface = packet.interface.0;
@@ -43,6 +41,19 @@ pub(crate) fn admit(
     let length = length_of(packet.bytes);
     let held = Held { packet: packet.id, length, flow, interface, at, journey, trace };
     enter(cx, workers, in_flight, held, packet.bytes);
+}
+
+/// Ends the path of a packet that cannot be read: dropped if a module that fails closed may want it.
+#[cold]
+fn refuse_or_pass(cx: &mut Cx, filters: &Filters, packet: &Packet<'_>) {
+    if filters.close_on(packet.bytes) {
+        cx.tally.unseen(DropReason::Unreadable);
+        cx.tally.dropped(DropReason::Unreadable);
+        return cx.driver.finish(packet.id, Final::Drop);
+    }
+    cx.tally.unparsed();
+    traced::tell_unwanted(cx, filters, packet, None);
+    cx.driver.finish(packet.id, Final::Pass);
 }
 
 /// Puts a packet into the ring of the container that it is at, or of the next one that takes it, or ends its path.

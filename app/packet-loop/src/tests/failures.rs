@@ -165,6 +165,43 @@ fn a_packet_that_is_too_long_for_a_slot() {
     }
 }
 
+/// Goal: what hides its ports behind more extension headers than the node reads does not go past a module that fails closed.
+#[test]
+fn a_packet_that_cannot_be_read() {
+    for mode in [FailureMode::Open, FailureMode::Closed] {
+        let mut rig = Rig::with_alice(mode);
+        let [to_alice, to_another] = ["[2001:db8::2]:5060", "[2001:db8:1::2]:5060"].map(behind_a_dozen_headers);
+        for packet in [&to_alice, &to_another] {
+            rig.plane.push_unread(LAN, packet);
+        }
+        rig.turn();
+        assert_eq!(rig.outcomes(), [given(mode, &to_alice), given(mode, &to_another)], "the filter is `udp`");
+        rig.assert_counts(match mode {
+            FailureMode::Open => "received=2 unparsed=2",
+            FailureMode::Closed => "received=2 dropped.unreadable=2 unseen.unreadable=2",
+        });
+        rig.finish();
+    }
+    let mut rig = Rig::with_alice(FailureMode::Open);
+    rig.module(2, ALICE, 1, "udp dst 2001:db8::/48", FailureMode::Closed);
+    let to_another = behind_a_dozen_headers("[2001:db8:1::2]:5060");
+    rig.plane.push_unread(LAN, &to_another);
+    rig.turn();
+    assert_eq!(rig.outcomes(), [given(FailureMode::Open, &to_another)]);
+    rig.finish();
+}
+
+/// Returns a UDP packet with more extension headers than the node reads.
+fn behind_a_dozen_headers(destination: &str) -> Vec<u8> {
+    let mut packet = udp("[2001:db8:9::1]:9", destination, b"x");
+    let (header, count) = ([60, 0, 1, 4, 0, 0, 0, 0], 12);
+    packet.splice(40..40, std::iter::repeat_n(header, count).flatten());
+    (packet[40 + 8 * (count - 1)], packet[6]) = (packet[6], 60);
+    let length = u16::try_from(packet.len() - 40).unwrap();
+    packet[4..6].copy_from_slice(&length.to_be_bytes());
+    packet
+}
+
 #[test]
 fn a_broken_ring() {
     for mode in [FailureMode::Open, FailureMode::Closed] {
@@ -243,6 +280,7 @@ in_four_lanes!(
     a_module_that_is_down,
     a_module_that_is_down_and_fails_open_does_not_close_its_neighbour,
     a_packet_that_is_too_long_for_a_slot,
+    a_packet_that_cannot_be_read,
     a_broken_ring,
     a_driver_that_does_not_send_an_injected_packet,
     a_driver_that_fails_for_good_ends_the_loop

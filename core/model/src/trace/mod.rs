@@ -301,6 +301,7 @@ pub fn reason_text(reason: DropReason) -> &'static str {
         DropReason::ContainerGone => "the container is not there",
         DropReason::Trapped => "a module failed on it or is not loaded",
         DropReason::TooLong => "it is longer than a slot of the ring",
+        DropReason::Unreadable => "the node cannot read its headers",
         DropReason::BadVerdict => "what came back is no whole IP packet",
         DropReason::SourceRefused => "its source address is not one that the user may use",
         DropReason::RouteRefused => "it has a source route or a home address, which modules may not send",

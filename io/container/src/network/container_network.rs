@@ -177,16 +177,20 @@ impl ContainerNetwork {
     /// # Errors
     /// [`NetworkError`] if the kernel does not tell, or refuses.
     pub fn restore(&self) -> Result<bool, NetworkError> {
-        let rules = sockets::rules()?;
+        let (rules, host) = (sockets::rules()?, sockets::routes()?);
         // What goes on holds the same.
         let permits = self.permits();
         let is_there = sent::is_there(&rules, &self.name);
-        if is_there.map_err(NetworkError::kernel("ask for tables of the packet filter"))? {
-            return Ok(false);
+        let is_there = is_there.map_err(NetworkError::kernel("ask for tables of the packet filter"))?;
+        if !is_there {
+            sent::see(&rules, &self.name, self.indices.0)?;
+            sent::bound(&rules, &self.name, permits.rate)?;
         }
-        sent::see(&rules, &self.name, self.indices.0)?;
-        sent::bound(&rules, &self.name, permits.rate)?;
-        Ok(true)
+        let is_shaped = self.ends(&host).is_shaped().map_err(NetworkError::kernel("ask how a link sends"))?;
+        if !is_shaped {
+            self.ends(&host).shape(permits.rate)?;
+        }
+        Ok(!is_there || !is_shaped)
     }
 
     /// Puts back what somebody took away of the node's end of the link: that it is up, routes, and neighbours. Returns what that

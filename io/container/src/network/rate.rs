@@ -53,6 +53,21 @@ impl Ends<'_> {
         Ok(())
     }
 
+    /// Returns whether the node's end, which other programs can change, sends at a rate.
+    pub fn is_shaped(&self) -> io::Result<bool> {
+        let (socket, index) = self.host;
+        let mut is_shaped = false;
+        let asked = socket.ask(GET_QUEUE, FLAG_ECHO, &queue_header(index), &[], |message| {
+            let list = message.body.get(QUEUE_HEADER_BYTES..).unwrap_or_default();
+            is_shaped |= attributes(list).any(|attribute| attribute == (QUEUE_KIND, TOKEN_BUCKET));
+        });
+        match asked {
+            // A link of software has no queue of its own.
+            Err(error) if error.raw_os_error() == Some(libc::ENOENT) => Ok(false),
+            asked => asked.map(|()| is_shaped),
+        }
+    }
+
     /// Returns how many packets both ends dropped since too many waited, by reason.
     pub fn dropped(&self) -> io::Result<[(String, u64); 2]> {
         let [inwards, outwards] = [self.host, self.inside].map(|(socket, index)| queue_drops(socket, index));
@@ -95,7 +110,7 @@ fn token_bucket(requests: &mut Requests, index: u32, bits_per_second: u64) {
     settings[24..28].copy_from_slice(&queue.to_ne_bytes());
     let options: [(u16, &[u8]); 3] =
         [(TBF_SETTINGS, &settings), (TBF_RATE, &bytes.to_ne_bytes()), (TBF_BURST, &burst.to_ne_bytes())];
-    let list: [(u16, &[u8]); 2] = [(QUEUE_KIND, b"tbf\0"), (QUEUE_OPTIONS, &nested(&options))];
+    let list: [(u16, &[u8]); 2] = [(QUEUE_KIND, TOKEN_BUCKET), (QUEUE_OPTIONS, &nested(&options))];
     let what = "bound how fast the container's link sends (sch_tbf)";
     requests.push(NEW_QUEUE, CREATE | REPLACE, &queue_header(index), &list, what);
 }
@@ -152,6 +167,7 @@ const AT_ROOT: u32 = u32::MAX;
 const FLAG_ECHO: u16 = 0x08;
 /// `TCA_KIND`, `TCA_OPTIONS`, `TCA_STATS2` and in that `TCA_STATS_QUEUE`.
 const QUEUE_KIND: u16 = 1;
+const TOKEN_BUCKET: &[u8] = b"tbf\0";
 const QUEUE_OPTIONS: u16 = 2;
 const QUEUE_STATISTICS: u16 = 7;
 const STATISTICS_QUEUE: u16 = 3;

@@ -550,6 +550,19 @@ fn bits_keep_to_the_rate_both_ways() {
     }
 }
 
+/// Goal: what others take away of what bounds a container is there again: the packets that it sends, and the bits that it receives.
+#[test]
+fn what_bounds_a_container_comes_back() {
+    let Some(lab) = Lab::start("what_bounds_a_container_comes_back") else { return };
+    let network = lab.container(1, &[], &[]);
+    assert!(!network.restore().unwrap(), "nothing is missing");
+    for taking in ["tc qdisc del dev {} root", "tc qdisc replace dev {} root pfifo", "nft flush ruleset"] {
+        run(&taking.replace("{}", network.name()));
+        assert!(network.restore().unwrap(), "{taking}");
+        assert!(!network.restore().unwrap(), "{taking}: it is there again");
+    }
+}
+
 /// Goal: what a flood has waiting on a container's link is bounded, and the rest counts as dropped.
 #[test]
 fn datagrams_over_the_rate_in_bits_are_dropped() {

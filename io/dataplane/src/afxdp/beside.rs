@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Packets that come in by devices without XDP: tunnels (tun, WireGuard, PPP, GRE) and what does not take the program. The kernel
 //! leads those that a filter wants to a netfilter queue, of which the first lane takes them.
+//!
+//! Of all other devices, it leads there what a module that fails closed wants and the program let pass: while a device is new, has
+//! another address, or lost the program to somebody, and what the program cannot read.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use netserv_model::Filter;
@@ -25,6 +29,8 @@ pub(super) fn is_beside(packet: PacketId) -> bool {
 pub(super) struct Filters {
     table: Arc<Table>,
     state: Mutex<State>,
+    /// Whether there is one of a module that fails closed.
+    any_closed: AtomicBool,
 }
 
 #[derive(Default)]
@@ -36,7 +42,7 @@ struct State {
 
 impl Filters {
     pub fn new(table: Arc<Table>) -> Filters {
-        Filters { table, state: Mutex::default() }
+        Filters { table, state: Mutex::default(), any_closed: AtomicBool::new(false) }
     }
 
     /// Opens a queue for what the filters want of other devices.
@@ -51,6 +57,11 @@ impl Filters {
         queue.filters().change(&installed)?;
         state.rules = Some(Arc::clone(queue.rules()));
         Ok(queue)
+    }
+
+    /// Returns whether there is a filter of a module that fails closed.
+    pub fn any_closed(&self) -> bool {
+        self.any_closed.load(Ordering::Relaxed)
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -79,6 +90,7 @@ impl FilterTable for Filters {
                 Change::Remove(id) => drop(state.filters.remove(&id)),
             }
         }
+        self.any_closed.store(state.filters.values().any(|(_, closed)| *closed), Ordering::Relaxed);
         Ok(())
     }
 }

@@ -2,7 +2,7 @@
 //! What the kernel knows of links, addresses, routes and neighbours, asked over routing netlink.
 
 use std::collections::BTreeMap;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 use std::os::fd::{AsFd, BorrowedFd};
 
 use super::queueing;
@@ -187,13 +187,14 @@ impl Kernel {
         self.dump(GET_LINK, &[0; LINK_HEADER_BYTES], "asking for links", |message| {
             interfaces.extend(parse_link(message));
         })?;
-        let mut checked_everywhere = SourceCheck::Off;
+        let (mut checked_everywhere, mut forwards_v6) = (SourceCheck::Off, false);
         for family in [libc::AF_INET, libc::AF_INET6] {
             let family = u8::try_from(family).expect("families are small");
             self.dump(GET_SETTINGS, &[family, 0, 0, 0], "asking for the settings of links", |message| {
                 let Some((index, forwards, check)) = parse_settings(message) else { return };
                 if index == ALL_INTERFACES {
                     checked_everywhere = checked_everywhere.max(check);
+                    forwards_v6 |= forwards && i32::from(family) == libc::AF_INET6;
                 }
                 let Some(interface) = u32::try_from(index).ok().and_then(|index| interfaces.get_mut(&index)) else {
                     return;
@@ -202,13 +203,15 @@ impl Kernel {
                     interface.forwards_v4 = forwards;
                     interface.source_check = check;
                 } else {
-                    interface.forwards_v6 = forwards;
+                    interface.forwards_v6 = true;
                 }
             })?;
         }
         // Documentation/networking/ip-sysctl.rst: the greater of the two counts.
         for interface in interfaces.values_mut() {
             interface.source_check = interface.source_check.max(checked_everywhere);
+            // `ip6_forward` asks for `all` alone: NetworkManager has the devices that it manages not forward.
+            interface.forwards_v6 &= forwards_v6;
         }
         Ok(interfaces)
     }
@@ -281,6 +284,17 @@ impl Kernel {
         asked.map_err(|error| DriverError::system("setting up a device", error))
     }
 
+    /// Gives a link an address of this link alone, if it does not have it.
+    pub fn add_link_address(&self, interface: u32, address: Ipv4Addr) -> Result<(), DriverError> {
+        let [a, b, c, d] = interface.to_ne_bytes();
+        let family = u8::try_from(libc::AF_INET).expect("families are small");
+        let octets = address.octets();
+        let header = [family, 32, 0, SCOPE_LINK, a, b, c, d];
+        let list: [(u16, &[u8]); 2] = [(ADDRESS_PEER, &octets), (ADDRESS_LOCAL, &octets)];
+        let asked = self.routes.ask(NEW_ADDRESS, FLAG_ACK | FLAG_CREATE | FLAG_REPLACE, &header, &list, |_| ());
+        asked.map_err(|error| DriverError::system("giving a device an address", error))
+    }
+
     fn dump(
         &self,
         kind: u16,
@@ -298,6 +312,13 @@ pub(super) fn interface_id(index: u32) -> InterfaceId {
 }
 
 const NEW_LINK: u16 = 16;
+const NEW_ADDRESS: u16 = 20;
+const ADDRESS_PEER: u16 = 1;
+const ADDRESS_LOCAL: u16 = 2;
+/// `RT_SCOPE_LINK`.
+const SCOPE_LINK: u8 = 253;
+/// `NLM_F_CREATE`.
+const FLAG_CREATE: u16 = 0x400;
 const GET_LINK: u16 = 18;
 const LINK_HEADER_BYTES: usize = 16;
 const LINK_ADDRESS: u16 = 1;

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use netserv_model::api::DeviceInfo;
+use netserv_model::container_link::{container_link_group, container_link_prefix};
 
 use super::devices::wanted_devices;
 use super::features::{Ability, Features};
@@ -20,6 +21,7 @@ use super::plane::{Plane, Served};
 use super::program::Link;
 use super::sys::memory::FRAME_BYTES_RECEIVED;
 use crate::nfqueue::Nfqueue;
+use crate::rules::Guard;
 use crate::{Driver as _, DriverError, XdpForward, limits};
 
 /// What only the first lane does. When this goes, so does the program, and filters can be changed no more.
@@ -42,9 +44,13 @@ pub(super) struct Leader {
     forwarded: u64,
     /// Queues that each device had when the program was put on it, where the kernel tells.
     queues: BTreeMap<u32, usize>,
-    /// Where packets come that a filter wants of devices without XDP, once there was one; and which devices lead there.
+    /// Where packets come that a filter wants of devices without XDP, or of a module that fails closed past the program, once there
+    /// was one; and which devices lead there.
     pub beside: Option<Nfqueue>,
     led: BTreeMap<u32, String>,
+    /// Whether what came past the program is led there, and whether it cannot be.
+    guards: bool,
+    cannot_guard: bool,
     /// Those whose packets pass modules unseen, since the kernel does not lead them there.
     unseen: BTreeMap<u32, String>,
 }
@@ -76,6 +82,8 @@ impl Leader {
             queues: BTreeMap::new(),
             beside: None,
             led: BTreeMap::new(),
+            guards: false,
+            cannot_guard: false,
             unseen: BTreeMap::new(),
         };
         let busy_until = Instant::now() + BUSY_MAX;
@@ -128,6 +136,9 @@ impl Leader {
         if let Some(found) = self.watcher.changed() {
             self.follow_obstacles(lane, found);
         }
+        if self.plane.filters.any_closed() != self.guards && !self.cannot_guard {
+            self.follow_beside(lane);
+        }
         if now.duration_since(self.tended_at) >= TEND_INTERVAL {
             self.tended_at = now;
             self.tend(lane);
@@ -170,11 +181,13 @@ impl Leader {
         wanted.retain(|_, name| names.is_empty() || names.contains(name));
         let too_many = wanted.keys().nth(limits::DEVICES_BESIDE_MAX).copied();
         let mut unseen = too_many.map_or_else(BTreeMap::new, |first| wanted.split_off(&first));
-        if self.led == wanted && self.unseen == unseen {
+        let guards = self.plane.filters.any_closed();
+        if self.led == wanted && self.unseen == unseen && self.guards == guards {
             return;
         }
-        match self.lead(lane, &wanted) {
+        match self.lead(lane, &wanted, guards) {
             Ok(()) => {
+                (self.guards, self.cannot_guard) = (guards, false);
                 for name in wanted.values().filter(|name| !self.led.values().any(|led| led == *name)) {
                     tracing::info!(
                         device = name,
@@ -184,7 +197,10 @@ impl Leader {
                 self.led = wanted;
             }
             Err(error) => {
-                if self.unseen.is_empty() {
+                if guards && !std::mem::replace(&mut self.cannot_guard, guards) {
+                    tracing::warn!(%error, "packets may go past a module that fails closed while a device is new or the program is off it");
+                }
+                if self.unseen.is_empty() && !wanted.is_empty() {
                     tracing::warn!(%error, "XDP does not reach some devices, nor does a netfilter queue");
                 }
                 wanted.retain(|device, _| !self.led.contains_key(device));
@@ -197,14 +213,18 @@ impl Leader {
         self.unseen = unseen;
     }
 
-    fn lead(&mut self, lane: &Lane, devices: &BTreeMap<u32, String>) -> Result<(), DriverError> {
-        if self.beside.is_none() && !devices.is_empty() {
+    fn lead(&mut self, lane: &Lane, devices: &BTreeMap<u32, String>, guards: bool) -> Result<(), DriverError> {
+        if self.beside.is_none() && (guards || !devices.is_empty()) {
             let queue = self.plane.filters.open_queue(&self.plane.config)?;
             queue.poll_fd().map_or(Ok(()), |readable| lane.watch(readable))?;
             self.beside = Some(queue);
         }
         let devices: Vec<u32> = devices.keys().copied().collect();
-        self.beside.as_ref().map_or(Ok(()), |queue| queue.rules().set_devices(&devices))
+        let prefix = container_link_prefix(&self.plane.config.instance);
+        let containers = container_link_group(&format!("{prefix}0"));
+        let guard = Guard { own_device: self.plane.tun.name(), containers };
+        let guard = Some(&guard).filter(|_| guards);
+        self.beside.as_ref().map_or(Ok(()), |queue| queue.rules().set_devices(&devices, guard))
     }
 
     /// Begins to serve a device in some lanes, and tries until a moment while it is busy; the others are told. The first lane
@@ -362,6 +382,7 @@ impl Leader {
 
     /// Does what has to be done now and then.
     fn tend(&mut self, lane: &mut Lane) {
+        self.restore(lane);
         self.grow(lane);
         self.follow_signaling(lane);
         self.follow_beside(lane);
@@ -406,6 +427,11 @@ impl Leader {
         if !served.is_virtual || self.queues.get(&device).is_none_or(|before| *before >= queues) {
             return Ok(());
         }
+        self.reattach(lane, served)
+    }
+
+    fn reattach(&mut self, lane: &mut Lane, served: &Served) -> Result<(), DriverError> {
+        let device = served.device;
         self.links.remove(&device);
         let attached = self.attach(served, Instant::now());
         if attached.is_err() {
@@ -413,6 +439,28 @@ impl Leader {
             lane.troubled.insert(device);
         }
         attached
+    }
+
+    /// Puts back what somebody took away: the program off a device, and the driver's own device.
+    fn restore(&mut self, lane: &mut Lane) {
+        for (device, served) in self.plane.served() {
+            if !self.links.get(&device).is_some_and(Link::is_off) || lane.ports.is_gone(device) {
+                continue;
+            }
+            match self.reattach(lane, &served) {
+                Ok(()) => tracing::warn!(device, "somebody took the XDP program off a device; it is there again"),
+                Err(error) => tracing::warn!(device, %error, "somebody took the XDP program off a device"),
+            }
+        }
+        let forwarding = &lane.forwarding;
+        match self.plane.tun.restore(forwarding.kernel(), forwarding.interfaces(), &self.own) {
+            Ok(missing) if missing.is_empty() => {}
+            Ok(missing) => {
+                let (missing, device) = (missing.join(", "), self.plane.tun.name());
+                tracing::warn!(device, missing, "somebody changed the way of packets to the kernel; it is as before");
+            }
+            Err(error) => tracing::warn!(%error, "packets do not get to the kernel"),
+        }
     }
 
     /// Has the kernel ask for neighbours that only the program's packets use, which it does not see.

@@ -27,8 +27,15 @@ struct Map {
 
 /// Keeps a program on a device; the kernel takes it off when this is dropped or the process ends in whatever way.
 pub(super) struct Link {
-    _descriptor: OwnedFd,
+    descriptor: OwnedFd,
     pub mode: AttachMode,
+}
+
+impl Link {
+    /// Returns whether somebody took the program off the device.
+    pub fn is_off(&self) -> bool {
+        bpf::is_attached(&self.descriptor).is_ok_and(|is_attached| !is_attached)
+    }
 }
 
 impl Program {
@@ -55,8 +62,7 @@ impl Program {
 
     /// Puts the program on a device, in its driver if that can, else in the common receive path.
     pub fn attach(&self, device: u32) -> Result<Link, DriverError> {
-        let link =
-            |mode| bpf::attach(&self.descriptor, device, mode).map(|descriptor| Link { _descriptor: descriptor, mode });
+        let link = |mode| bpf::attach(&self.descriptor, device, mode).map(|descriptor| Link { descriptor, mode });
         match link(AttachMode::Native) {
             // Somebody else's program; in the other mode it would be no different.
             Err(error) if error.raw_os_error() == Some(libc::EBUSY) => Err(error),

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The way of single packets to the kernel, as if they had come in by a link of their own.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::Write;
+use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::kernel::Kernel;
+use super::kernel::{Interface, Kernel};
 use super::sys::device;
 use crate::DriverError;
 
@@ -27,25 +29,54 @@ impl Tun {
             },
             _ => DriverError::system("making a TUN device", error),
         })?;
+        let tun = Tun { name, file: Arc::new(file) };
+        tun.set_up(kernel)?;
+        Ok(tun)
+    }
+
+    /// Puts back what somebody took away: the device, that it is up, and how it is set. `interfaces` and `addresses` are the
+    /// namespace's. Returns what that was, for people.
+    pub fn restore(
+        &self,
+        kernel: &Kernel,
+        interfaces: &BTreeMap<u32, Interface>,
+        addresses: &BTreeSet<IpAddr>,
+    ) -> Result<Vec<&'static str>, DriverError> {
+        let own = interfaces.values().find(|interface| interface.name == self.name);
+        let mut missing = Vec::new();
+        if own.is_none() {
+            device::attach_tun(&self.file, &self.name)
+                .map_err(|error| DriverError::system("making a TUN device again", error))?;
+            missing.push("the device");
+        }
+        let wanted = settings(&self.name, interfaces);
+        if own.is_some_and(|own| !own.up) {
+            missing.push("that it is up");
+        }
+        if own.is_some() && wanted.iter().any(|setting| setting.is_other(&self.name)) {
+            missing.push("how it is set");
+        }
+        if checks_sources() && !addresses.contains(&ADDRESS.into()) {
+            missing.push("its address");
+        }
+        if !missing.is_empty() {
+            self.set_up(kernel)?;
+        }
+        Ok(missing)
+    }
+
+    fn set_up(&self, kernel: &Kernel) -> Result<(), DriverError> {
         let failed = |source| DriverError::System { what: "setting up a TUN device", source };
         let interfaces = kernel.interfaces()?;
-        let index = interfaces.iter().find(|(_, interface)| interface.name == name).map(|(index, _)| *index);
+        let index = interfaces.iter().find(|(_, interface)| interface.name == self.name).map(|(index, _)| *index);
         let index = index.ok_or_else(|| failed(std::io::ErrorKind::NotFound.into()))?;
-        // Sources are right or wrong for the link where a packet came in, which is not this one.
-        let strict = read("ipv4", "all", "rp_filter").is_some_and(|value| value != "0");
-        write("ipv4", &name, "rp_filter", if strict { "2" } else { "0" }).map_err(failed)?;
-        if interfaces.values().any(|interface| interface.forwards_v4) {
-            write("ipv4", &name, "forwarding", "1").map_err(failed)?;
+        for setting in settings(&self.name, &interfaces) {
+            write(setting.family, &self.name, setting.switch, setting.value).map_err(failed)?;
         }
-        if read("ipv6", &name, "forwarding").is_some() {
-            // No addresses, and nothing sent by itself.
-            write("ipv6", &name, "addr_gen_mode", "1").map_err(failed)?;
-            if interfaces.values().any(|interface| interface.forwards_v6) {
-                write("ipv6", &name, "forwarding", "1").map_err(failed)?;
-            }
+        if checks_sources() {
+            kernel.add_link_address(index, ADDRESS)?;
         }
-        kernel.set_up(index)?;
-        Ok(Tun { name, file: Arc::new(file) })
+        kernel.set_up(index)
     }
 
     /// Lets the kernel receive a packet; returns whether it took it.
@@ -62,6 +93,46 @@ impl Tun {
     pub fn file(&self) -> Arc<File> {
         Arc::clone(&self.file)
     }
+}
+
+/// Returns whether sources are checked on all devices.
+fn checks_sources() -> bool {
+    read("ipv4", "all", "rp_filter").is_some_and(|value| value != "0")
+}
+
+/// The device's address where sources are checked: even loosely, the kernel takes none by a device without an address.
+const ADDRESS: Ipv4Addr = Ipv4Addr::new(169, 254, 78, 1);
+
+/// A switch of the device, and what it is to be.
+struct Setting {
+    family: &'static str,
+    switch: &'static str,
+    value: &'static str,
+}
+
+impl Setting {
+    fn is_other(&self, device: &str) -> bool {
+        read(self.family, device, self.switch).is_some_and(|value| value != self.value)
+    }
+}
+
+/// Returns the switches of the device and what each is to be, as the other devices are set.
+fn settings(device: &str, interfaces: &BTreeMap<u32, Interface>) -> Vec<Setting> {
+    // Sources are right or wrong for the link where a packet came in, which is not this one.
+    let loosely = if checks_sources() { "2" } else { "0" };
+    let mut settings = vec![Setting { family: "ipv4", switch: "rp_filter", value: loosely }];
+    let others = || interfaces.values().filter(|interface| interface.name != device);
+    if others().any(|interface| interface.forwards_v4) {
+        settings.push(Setting { family: "ipv4", switch: "forwarding", value: "1" });
+    }
+    if read("ipv6", device, "forwarding").is_some() {
+        // No addresses, and nothing sent by itself.
+        settings.push(Setting { family: "ipv6", switch: "addr_gen_mode", value: "1" });
+        if others().any(|interface| interface.forwards_v6) {
+            settings.push(Setting { family: "ipv6", switch: "forwarding", value: "1" });
+        }
+    }
+    settings
 }
 
 /// Returns the name of an instance's device, which has at most 15 bytes.

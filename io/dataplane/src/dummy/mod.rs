@@ -227,6 +227,12 @@ impl Plane {
         false
     }
 
+    /// Lets a packet arrive in the first lane, whether a filter matches or not, as where the kernel reads more of it than the node.
+    pub fn push_unread(&self, interface: InterfaceId, packet: &[u8]) {
+        self.lock().waiting[0].push_back((interface, packet.to_vec()));
+        self.shared.arrived.notify_all();
+    }
+
     /// Takes out what became of the packets so far, in the order in which it was flushed.
     pub fn outcomes(&self) -> Vec<Outcome> {
         std::mem::take(&mut self.lock().outcomes)

@@ -83,6 +83,15 @@ impl Signaling {
     }
 }
 
+/// What a guard of modules that fail closed lets pass.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Guard<'a> {
+    /// The name of the device by which the driver hands packets to the kernel.
+    pub own_device: &'a str,
+    /// The group of the node's ends of containers' links.
+    pub containers: Option<u32>,
+}
+
 /// The filters that lead packets to a queue.
 #[derive(Debug)]
 pub(crate) struct Rules {
@@ -90,6 +99,8 @@ pub(crate) struct Rules {
     table: String,
     /// Where the rules of filters are.
     chain: &'static str,
+    /// Where those of modules that fail closed are once more.
+    guard: Option<&'static str>,
     versions: Vec<IpVersion>,
     queues: QueueNumbers,
     mark: u32,
@@ -101,8 +112,8 @@ struct State {
     tables: Socket,
     closed: bool,
     filters: BTreeMap<FilterId, Filter>,
-    /// The kernel's rules of each.
-    rules: BTreeMap<FilterId, Vec<(IpVersion, u64)>>,
+    /// The kernel's rules of each, and the chain of each rule.
+    rules: BTreeMap<FilterId, Vec<(IpVersion, &'static str, u64)>>,
 }
 
 impl Rules {
@@ -111,7 +122,7 @@ impl Rules {
     /// # Errors
     /// Another process has tables of this instance, or the kernel lacks something.
     pub fn open(instance: &str, queues: QueueNumbers, mark: u32) -> Result<Rules, DriverError> {
-        Rules::open_in(CHAIN, instance, queues, mark)
+        Rules::open_in(CHAIN, None, instance, queues, mark)
     }
 
     /// Makes the tables for packets that come in by some devices, none at first ([`Rules::set_devices`]).
@@ -119,31 +130,40 @@ impl Rules {
     /// # Errors
     /// As of [`Rules::open`].
     pub fn open_for_devices(instance: &str, queues: QueueNumbers, mark: u32) -> Result<Rules, DriverError> {
-        Rules::open_in(OF_DEVICES, instance, queues, mark)
+        Rules::open_in(OF_DEVICES, Some(PAST), instance, queues, mark)
     }
 
-    fn open_in(chain: &'static str, instance: &str, queues: QueueNumbers, mark: u32) -> Result<Rules, DriverError> {
+    fn open_in(
+        chain: &'static str,
+        guard: Option<&'static str>,
+        instance: &str,
+        queues: QueueNumbers,
+        mark: u32,
+    ) -> Result<Rules, DriverError> {
         let table = format!("{PACKETS}{}", instance_text(instance));
         let (tables, versions, mut batch) = (open()?, versions_here(), Transaction::default());
         for version in &versions {
             batch.turn_to(Table::of(*version, &table));
             batch.new_own_table();
             batch.chain(CHAIN, Some(Hook::Prerouting(AFTER_MANGLE)));
-            if chain != CHAIN {
-                batch.chain(chain, None);
-            }
+            [Some(chain).filter(|chain| *chain != CHAIN), guard]
+                .into_iter()
+                .flatten()
+                .for_each(|chain| batch.chain(chain, None));
         }
         tables.carry_out(&batch.finish()).map_err(refused)?;
         let state = State { tables, closed: false, filters: BTreeMap::new(), rules: BTreeMap::new() };
         let state = Mutex::new(state);
-        Ok(Rules { table, chain, versions, queues, mark, state })
+        Ok(Rules { table, chain, guard, versions, queues, mark, state })
     }
 
-    /// Leads to the filters what comes in by these devices, and nothing else.
+    /// Leads to the filters what comes in by these devices and, if there is a guard, to those of modules that fail closed what came
+    /// past the driver by any other. The guard lets pass what comes by the driver's own device, which is named, or out of a
+    /// container.
     ///
     /// # Errors
     /// The kernel refuses, and all is as it was.
-    pub fn set_devices(&self, devices: &[u32]) -> Result<(), DriverError> {
+    pub fn set_devices(&self, devices: &[u32], guard: Option<&Guard<'_>>) -> Result<(), DriverError> {
         let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let mut batch = Transaction::default();
         for version in &self.versions {
@@ -153,6 +173,12 @@ impl Rules {
                 let rule = Rule::new().of_device(*device).verdict(Verdict::Goto(self.chain));
                 batch.rule(CHAIN, &rule, "devices");
             }
+            let Some((past, guard)) = self.guard.zip(guard) else { continue };
+            if let Some(group) = guard.containers {
+                batch.rule(CHAIN, &Rule::new().of_group(group).verdict(Verdict::Accept), "what containers send");
+            }
+            let rule = Rule::new().not_of_device_named(guard.own_device).not_for_this_machine();
+            batch.rule(CHAIN, &rule.verdict(Verdict::Goto(past)), "what came past the driver");
         }
         state.tables.carry_out(&batch.finish()).map_err(refused)
     }
@@ -205,9 +231,9 @@ impl FilterTable for Rules {
                 Change::Remove(_) => {}
             }
         }
-        for (version, handle) in removing.iter().filter_map(|id| state.rules.get(id)).flatten() {
+        for (version, chain, handle) in removing.iter().filter_map(|id| state.rules.get(id)).flatten() {
             batch.turn_to(self.table(*version));
-            batch.remove_rule(self.chain, *handle);
+            batch.remove_rule(chain, *handle);
         }
         let mut made = Vec::new();
         for (id, (filter, fails_closed)) in adding {
@@ -215,8 +241,9 @@ impl FilterTable for Rules {
             for version in &self.versions {
                 if let Some(rule) = self.rule(*version, filter, fails_closed) {
                     batch.turn_to(self.table(*version));
-                    let number = batch.told_rule(self.chain, &rule, fails_closed);
-                    made.push((id, *version, number));
+                    for chain in [Some(self.chain), self.guard.filter(|_| fails_closed)].into_iter().flatten() {
+                        made.push((id, *version, chain, batch.told_rule(chain, &rule, fails_closed)));
+                    }
                 }
             }
         }
@@ -224,9 +251,9 @@ impl FilterTable for Rules {
         let told = |message: &Message<'_>| handles.extend(nftables::handle(message));
         state.tables.carry_out_and_hear(&batch.finish(), told).map_err(refused)?;
         state.rules.retain(|id, _| !removing.contains(id));
-        for (id, version, number) in made {
+        for (id, version, chain, number) in made {
             let handle = handles.get(&number).copied().unwrap_or_default();
-            state.rules.entry(id).or_default().push((version, handle));
+            state.rules.entry(id).or_default().push((version, chain, handle));
         }
         state.filters = filters;
         Ok(())
@@ -329,6 +356,8 @@ const SIGNALING: &str = "netserv-s-";
 const CHAIN: &str = "came";
 /// What came by the devices that count.
 const OF_DEVICES: &str = "devices";
+/// What came past the driver.
+const PAST: &str = "past";
 /// A table's name may have 255 characters.
 const INSTANCE_CHARS_MAX: usize = 100;
 const WHAT: &str = "leading packets to netfilter queues (nf_tables with owners of Linux 5.12, nft_compat, xt_NFQUEUE)";

@@ -20,6 +20,7 @@ mod reference;
 mod seen;
 mod signaling;
 mod support;
+mod taken;
 mod tunnels;
 
 pub(crate) use support::*;

@@ -14,6 +14,9 @@ use netserv_model::request::Outcome;
 
 over_each_driver!(
     nothing_goes_past_who_fails_closed_while_others_clean_up,
+    nothing_goes_past_who_fails_closed_while_others_change_devices,
+    networkd_leaves_modules_their_packets,
+    networkmanager_leaves_modules_their_packets,
     firewalld_and_modules_keep_out_of_each_others_way,
     rules_of_docker_hold_for_what_modules_see
 );
@@ -30,6 +33,101 @@ fn nothing_goes_past_who_fails_closed_while_others_clean_up(driver: Driver) {
         );
         calls.go_on(Version::Both);
     }
+    calls.end();
+}
+
+/// Goal: what `ip`, `tc`, `sysctl` and `bpftool` can do to the devices takes no packet past the module, and packets arrive again.
+/// Method: half of it while the kernel has a rule, so that what the module passed goes on by the kernel.
+fn nothing_goes_past_who_fails_closed_while_others_change_devices(driver: Driver) {
+    let test = "nothing_goes_past_who_fails_closed_while_others_change_devices";
+    let Some(calls) = Calls::start(test, driver) else { return };
+    let own = "$(ls /proc/sys/net/ipv4/conf | grep ^nsv-)";
+    let for_each = |devices: &str, what: &str| format!("for d in {devices}; do {what}; done");
+    let detach = with(calls.net.lab.command("n1", "python3"), &["-c", DETACH]).status();
+    assert!(detach.unwrap().success());
+    calls.go_on(Version::Both);
+    for taking in [
+        for_each("to-sender to-r", "ip link set dev $d xdp off || true; ip link set dev $d xdpgeneric off || true"),
+        for_each("to-sender to-r", "tc qdisc replace dev $d root pfifo; tc qdisc add dev $d clsact; tc qdisc del dev $d root"),
+        ROUTES_GO.replace("{}", &for_each("to-sender to-r", "ip link set $d down; ip link set $d up")),
+        ROUTES_GO.replace("{}", "for v in -4 -6; do ip $v route flush table main; ip $v neigh flush all; done"),
+        "sysctl -qw net.ipv4.ip_forward=0 net.ipv4.ip_forward=1 net.ipv6.conf.all.forwarding=0 net.ipv6.conf.all.forwarding=1".to_owned(),
+        "for t in iptables ip6tables; do $t -A FORWARD -p tcp --dport 1 -j DROP; done".to_owned(),
+        for_each(own, "ip link set $d down"),
+        for_each(own, "ip link del $d"),
+        "sysctl -qw net.ipv4.conf.all.rp_filter=1".to_owned(),
+    ] {
+        calls.on_node(&taking);
+        calls.go_on(Version::Both);
+    }
+    calls.end();
+}
+
+/// Goal (systemd 19106): networkd configures the devices beside the node, also after a device was down and when it is started again, and
+/// the module's packets arrive and go on to be seen.
+fn networkd_leaves_modules_their_packets(driver: Driver) {
+    let Some(mut calls) = Calls::start("networkd_leaves_modules_their_packets", driver) else { return };
+    let dir = calls.net.lab.dir().join("networkd");
+    std::fs::create_dir_all(&dir).unwrap();
+    calls.on_node(&NETWORKD_FILES.replace("{}", &text(&dir)));
+    for _ in 0..2 {
+        let daemon = format!(
+            "{OWN_MOUNTS}; mkdir -p /run/systemd/netif; chown systemd-network: /run/systemd/netif; \
+             cp -r {} /run/systemd/network; chmod -R a+rX /run/systemd/network; exec /lib/systemd/systemd-networkd",
+            text(&dir)
+        );
+        let daemon = with(calls.net.lab.command("n1", "unshare"), &["-m", "sh", "-ec", &daemon]);
+        start(&mut calls.net, "networkd", daemon);
+        let configures = |log: &str| ["to-sender", "to-r"].iter().all(|d| log.contains(&format!("{d}: Configuring")));
+        eventually("networkd configures", || configures(&calls.net.lab.log("n1", "networkd")));
+        calls.go_on(Version::Both);
+        calls.on_node("for d in to-sender to-r; do ip link set $d down; done; sleep 1; for d in to-sender to-r; do ip link set $d up; done");
+        calls.go_on(Version::Both);
+        calls.net.lab.stop("n1", "networkd").unwrap();
+        calls.go_on(Version::Both);
+    }
+    calls.end();
+}
+
+/// Goal: NetworkManager has the devices beside the node, takes them down and up again, and the module's packets arrive and go on to be
+/// seen.
+fn networkmanager_leaves_modules_their_packets(driver: Driver) {
+    let Some(mut calls) = Calls::start("networkmanager_leaves_modules_their_packets", driver) else { return };
+    let dir = calls.net.lab.dir().join("nm");
+    std::fs::create_dir_all(dir.join("connections")).unwrap();
+    let bus = format!("unix:path={}", dir.join("bus").display());
+    std::fs::write(dir.join("bus.conf"), BUS.replace("{bus}", &bus)).unwrap();
+    let connections = text(&dir.join("connections"));
+    let config = format!("[main]\nplugins=keyfile\nauth-polkit=false\n[keyfile]\npath={connections}\n");
+    std::fs::write(dir.join("nm.conf"), config).unwrap();
+    let run = |program: &str, args: &[&str]| {
+        let mut command = calls.net.lab.command("n1", program);
+        command.args(args).env("DBUS_SYSTEM_BUS_ADDRESS", &bus).stdout(Stdio::null()).stderr(Stdio::null());
+        command
+    };
+    let daemon = run("dbus-daemon", &["--nofork", "--nopidfile", "--config-file", &text(&dir.join("bus.conf"))]);
+    let manager = format!(
+        "{OWN_MOUNTS}; mount -t tmpfs tmpfs /var/lib/NetworkManager; \
+         exec NetworkManager --no-daemon --config {}/nm.conf --config-dir {0}/connections",
+        dir.display()
+    );
+    let manager = run("unshare", &["-m", "sh", "-ec", &manager]);
+    let mut running = run("nmcli", &["general", "status"]);
+    let [mut profiles, mut off, mut on] =
+        [NM_PROFILES, "nmcli networking off", "nmcli networking on"].map(|script| run("sh", &["-ec", script]));
+    start(&mut calls.net, "bus", daemon);
+    eventually("the bus is there", || dir.join("bus").exists());
+    start(&mut calls.net, "manager", manager);
+    eventually("NetworkManager runs", || running.status().unwrap().success());
+    calls.go_on(Version::Both);
+    assert!(profiles.status().unwrap().success());
+    calls.go_on(Version::Both);
+    assert!(off.status().unwrap().success());
+    calls.stand_still(Version::Both);
+    assert!(on.status().unwrap().success());
+    calls.go_on(Version::Both);
+    calls.net.lab.stop("n1", "manager").unwrap();
+    calls.go_on(Version::Both);
     calls.end();
 }
 
@@ -220,6 +318,74 @@ malformed = 'drop'
 const BUS: &str = r#"<busconfig><type>system</type><listen>{bus}</listen><auth>EXTERNAL</auth>
 <policy context="default"><allow user="*"/><allow own="*"/><allow send_destination="*" eavesdrop="true"/>
 <allow eavesdrop="true"/></policy></busconfig>"#;
+
+/// Does something, and puts the node's routes back.
+const ROUTES_GO: &str = "\
+for d in to-sender to-r; do echo 1 > /proc/sys/net/ipv6/conf/$d/keep_addr_on_down; done
+four=$(ip -4 route show | sort) six=$(ip -6 route show | grep -v ^fe80 | sort)
+{}
+sleep 1
+for d in to-sender to-r; do ip -6 route replace fe80::/64 dev $d proto kernel metric 256; done
+for way in 'grep -v via' 'grep via'; do
+  echo \"$four\" | $way | while read -r route; do ip -4 route replace $route; done
+  echo \"$six\" | $way | while read -r route; do ip -6 route replace $route; done
+done";
+
+/// What daemons keep is theirs alone, and a `/sys` that cannot be written tells them that there is no udev.
+const OWN_MOUNTS: &str =
+    "mount --make-rprivate /; mount -t sysfs -o ro sysfs /sys; mount -t tmpfs tmpfs /run; mkdir -p /run/systemd";
+
+const NETWORKD_FILES: &str = "\
+for d in to-sender to-r; do
+  {
+    printf '[Match]\nName=%s\n[Network]\nIPv6AcceptRA=no\n' $d
+    ip -o addr show dev $d scope global | while read -r _ _ _ address _; do
+      printf '[Address]\nAddress=%s\nBroadcast=no\n' $address
+    done
+    for v in -4 -6; do
+      ip $v route show dev $d | grep via | while read -r to _ gateway _; do
+        printf '[Route]\nDestination=%s\nGateway=%s\n' $to $gateway
+      done
+    done
+  } > {}/10-$d.network
+done";
+
+const NM_PROFILES: &str = "\
+for d in to-sender to-r; do
+  set -- connection add type ethernet ifname $d con-name $d ipv4.method manual ipv6.method manual
+  for v in 4 6; do
+    addresses=$(ip -o -$v addr show dev $d scope global | while read -r _ _ _ address _; do printf '%s,' $address; done)
+    routes=$(ip -$v route show dev $d | grep via | while read -r to _ gateway _; do printf '%s %s,' $to $gateway; done)
+    set -- \"$@\" ipv$v.addresses \"${addresses%,}\" ipv$v.routes \"${routes%,}\"
+  done
+  nmcli \"$@\"
+done
+for d in to-sender to-r; do nmcli connection up $d; done";
+
+/// Takes the XDP programs of this namespace's processes off, as `bpftool link detach` does (`BPF_LINK_GET_FD_BY_ID`, `BPF_LINK_DETACH`).
+const DETACH: &str = "
+import ctypes, glob, os, re, struct
+system = ctypes.CDLL(None, use_errno=True)
+def bpf(command, *words):
+    attributes = ctypes.create_string_buffer(struct.pack(f'{len(words)}I', *words), 128)
+    result = system.syscall(321, command, attributes, 128)
+    assert result >= 0, ctypes.get_errno()
+    return result
+links = set()
+for process in glob.glob('/proc/[0-9]*'):
+    try:
+        if os.readlink(process + '/ns/net') != os.readlink('/proc/self/ns/net'):
+            continue
+        for name in glob.glob(process + '/fdinfo/*'):
+            text = open(name).read()
+            found = re.search(r'^link_id:\\s*(\\d+)', text, re.M)
+            if found and 'xdp' in text:
+                links.add(int(found.group(1)))
+    except OSError:
+        pass
+for link in links:
+    bpf(34, bpf(30, link, 0, 0))
+";
 
 const DOCKER: &str = "\
 *filter

@@ -36,20 +36,23 @@ fn rules_that_come_later_hold_for_what_modules_see(driver: Driver) {
 }
 
 /// Goal (case 20): a datagram in two fragments arrives where a module wants its first one and the kernel puts fragments together to track
-/// connections, since it was started and later; over IPv4 and IPv6.
+/// connections or to translate addresses, since it was started and later; over IPv4 and IPv6.
 fn large_datagrams_arrive_where_connections_are_tracked(driver: Driver) {
     let Some(mut net) = net("large_datagrams_arrive_where_connections_are_tracked", driver) else { return };
     watch_and_echo(&mut net);
     for six in [false, true] {
         assert!(wait_until(HEARD, || arrives(&net, six, 2205)), "without rules, six {six}");
     }
-    for program in ["iptables", "ip6tables"] {
-        let rule = ["-A", "FORWARD", "-m", "conntrack", "--ctstate", "ESTABLISHED,RELATED", "-j", "ACCEPT"];
-        net.lab.run("n1", program, &rule).unwrap();
-    }
-    for six in [false, true] {
-        assert!(wait_until(HEARD, || arrives(&net, six, 2205)), "with connections tracked, six {six}");
-        assert!((0..5).all(|_| arrives(&net, six, 2205)), "six {six}: each of them");
+    let tracked = ["-A", "FORWARD", "-m", "conntrack", "--ctstate", "ESTABLISHED,RELATED", "-j", "ACCEPT"];
+    let translated = ["-t", "nat", "-A", "POSTROUTING", "-j", "MASQUERADE"];
+    for rule in [&tracked[..], &translated] {
+        for program in ["iptables", "ip6tables"] {
+            net.lab.run("n1", program, rule).unwrap();
+        }
+        for six in [false, true] {
+            assert!(wait_until(HEARD, || arrives(&net, six, 2205)), "six {six}, {rule:?}");
+            assert!((0..5).all(|_| arrives(&net, six, 2205)), "six {six}, {rule:?}: each of them");
+        }
     }
 }
 

@@ -124,6 +124,35 @@ fn a_request_is_for_the_places_names_and_conditions_that_it_says() {
     }
 }
 
+/// Goal: a request for one node of a round trip, or of its way back alone, ends with code 0, and that node alone has the module; over
+/// IPv4 and IPv6. Method: `sender – n1 – n2 – n3 – receiver`.
+#[test]
+fn a_round_trip_for_one_node_ends_well() {
+    let test = "a_round_trip_for_one_node_ends_well";
+    let nodes = ["n1", "n2", "n3"];
+    let Some((lab, user)) = chain(test, &nodes) else { return };
+    let (package, url) = published(&lab, &user);
+    let (file, key) = (package.path.to_string_lossy().into_owned(), user.key.to_string_lossy().into_owned());
+    let name = package.module.split('@').next().unwrap();
+    for six in [false, true] {
+        let (from, to) = (address(&lab, "sender", six), address(&lab, "receiver", six));
+        let filter = format!("udp src {from}");
+        for way in ["--round-trip", "--return-only"] {
+            for node in nodes {
+                let more = ["--to", &to, way, "--node", node, "--user", &user.name, "--key", &key];
+                let setup = ["setup", &file, "--url", &url, "--filter", &filter];
+                for request in [&setup[..], &["remove", name]] {
+                    let output = lab.try_netserv("sender", &[request, &more].concat()).unwrap();
+                    let said = String::from_utf8_lossy(&output.stdout);
+                    assert_eq!(output.status.code(), Some(0), "six {six}: {request:?} {way} {node}: {said}");
+                    let is_to_have = |at: &str| request[0] == "setup" && at == node;
+                    eventually("that node alone has it", || nodes.iter().all(|at| has(&lab, at) == is_to_have(at)));
+                }
+            }
+        }
+    }
+}
+
 /// Goal: twenty paths asked for at once to one host with Linux's default limit of ICMP errors are all true: whole, or they say
 /// why they are not; and at least three in four are whole, over IPv4 and IPv6. Method: `sender – n1 – n2 – receiver`.
 #[test]

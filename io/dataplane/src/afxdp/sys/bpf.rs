@@ -145,6 +145,18 @@ pub fn attach(program: impl AsFd, device: u32, mode: AttachMode) -> io::Result<O
     unsafe { attributes.call_for_fd(LINK_CREATE) }
 }
 
+/// Returns whether what [`attach`] attached is still on its device: others can detach it, and a device can go.
+pub fn is_attached(link: impl AsFd) -> io::Result<bool> {
+    let mut about = [0_u8; LINK_INFO_BYTES];
+    let mut attributes = Attributes::new();
+    attributes.fd(0, link);
+    attributes.u32(4, u32::try_from(about.len()).expect("it is short"));
+    attributes.pointer(8, about.as_mut_ptr().expose_provenance());
+    // SAFETY: what is told is ours alone and as long as was said.
+    unsafe { attributes.call(OBJECT_INFO) }?;
+    Ok(about[LINK_INFO_DEVICE..] != [0; 4])
+}
+
 /// Runs a program some times on a frame as if it came in by a device's queue, and returns its verdict and the nanoseconds
 /// that one run took on average.
 pub fn test_run(program: impl AsFd, frame: &[u8], (device, queue): (u32, u32), times: u32) -> io::Result<(u32, u32)> {
@@ -256,7 +268,11 @@ const MAP_UPDATE: libc::c_int = 2;
 const MAP_DELETE: libc::c_int = 3;
 const PROGRAM_LOAD: libc::c_int = 5;
 const PROGRAM_TEST_RUN: libc::c_int = 10;
+const OBJECT_INFO: libc::c_int = 15;
 const LINK_CREATE: libc::c_int = 28;
+/// `struct bpf_link_info` of XDP ends with the index of the device, which is 0 once the program is off it.
+const LINK_INFO_BYTES: usize = 20;
+const LINK_INFO_DEVICE: usize = 16;
 const MAP_PERCPU_ARRAY: u32 = 6;
 const PROGRAM_XDP: u32 = 6;
 const ATTACH_XDP: u32 = 37;
