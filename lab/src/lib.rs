@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Labs: NetServ in networks of namespaces on one machine, and the engines in a simulated world.
 
+pub use netserv_patience as patience;
+
 pub mod agent;
 pub mod api;
 pub mod baresip;
@@ -25,7 +27,6 @@ pub mod nat;
 pub mod netns;
 pub mod node;
 pub mod packaged;
-pub mod patience;
 pub mod phones;
 pub mod provider;
 pub mod radio;

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use anyhow::{Context, Result, bail, ensure};
-use netserv_api::ModuleList;
+use netserv_api::{ModuleList, NodeInfo};
 use netserv_model::Flavour;
 use netserv_model::api::RequestResult;
 
@@ -157,7 +157,7 @@ impl Lab {
         };
         command.arg("run").arg("--config").arg(&config).env("RUST_LOG", log_level());
         self.start(machine, "netservd", &mut command)?;
-        let answers = |lab: &Lab| lab.netserv(machine, &["node", "status"]).is_ok();
+        let answers = |lab: &Lab| lab.info(machine).is_ok();
         self.wait_for_start((machine, "netservd"), "answer", answers)
     }
 
@@ -217,7 +217,15 @@ impl Lab {
     /// # Errors
     /// Its daemon does not answer.
     pub fn modules(&self, machine: &str) -> Result<ModuleList> {
-        Ok(serde_json::from_slice(&self.netserv(machine, &["-j", "node", "list"])?.stdout)?)
+        Ok(serde_json::from_str(&self.get(machine, "/v1/modules")?)?)
+    }
+
+    /// Returns what a machine's daemon says of itself.
+    ///
+    /// # Errors
+    /// It does not answer.
+    pub fn info(&self, machine: &str) -> Result<NodeInfo> {
+        Ok(serde_json::from_str(&self.get(machine, "/v1/node")?)?)
     }
 
     /// Returns the daemon's metrics text.
@@ -225,11 +233,7 @@ impl Lab {
     /// # Errors
     /// The daemon does not answer.
     pub fn metrics(&self, machine: &str) -> Result<String> {
-        let mut command = Command::new("curl");
-        command.args(["--silent", "--fail", "--unix-socket"]).arg(self.socket(machine)).arg("http://netserv/metrics");
-        let output = command.output().context("cannot run curl")?;
-        ensure!(output.status.success(), "curl: {}", output.status);
-        Ok(String::from_utf8(output.stdout)?)
+        self.get(machine, "/metrics")
     }
 
     /// Serves the lab's directory over HTTP on port 80 of a machine with nginx, which takes files by `PUT` too.

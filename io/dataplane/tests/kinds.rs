@@ -110,7 +110,7 @@ fn column(chain: &Chain, open: Open, closed: bool, mtu: u32) -> BTreeMap<(&'stat
     let mut rig = Rig { driver, batch: Batch::new(), seen: BTreeSet::new(), arrived, arrivals: BTreeSet::new() };
     // Neighbours have to be found first.
     for version in [4, 6] {
-        let until = Instant::now() + Duration::from_secs(10);
+        let until = Instant::now() + Duration::from_secs(60);
         while {
             number += 1;
             source.send("plain", version, number);
@@ -130,7 +130,7 @@ fn column(chain: &Chain, open: Open, closed: bool, mtu: u32) -> BTreeMap<(&'stat
             source.send(kind, version, number);
             // What arrives after it says that it will not, but for what goes another way.
             source.send("plain", version, 1_000_000 + number);
-            rig.wait(1_000_000 + number, Duration::from_secs(10));
+            rig.wait(1_000_000 + number, Duration::from_secs(60));
             rig.wait(number, Duration::from_millis(50));
             cells.insert((kind, version), rig.cell(kind, number, before));
         }

@@ -44,7 +44,7 @@ impl Machine {
             memory_mib: memory_kib.context("/proc/meminfo shows no memory")? / 1024,
             kernel: format!("{} {}", uname.release().to_string_lossy(), uname.machine().to_string_lossy()),
             is_virtual: field("flags").is_some_and(|flags| flags.split(' ').any(|flag| flag == "hypervisor")),
-            load_average: Load::read()?.average,
+            load_average: Load::read().context("cannot read /proc/loadavg")?.average,
             commit: commit(),
         })
     }

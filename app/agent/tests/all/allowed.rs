@@ -2,7 +2,8 @@
 //! Who may tell the agent of clients.
 #![allow(clippy::unwrap_used, dead_code, reason = "a test that cannot go on fails; the helpers are shared")]
 
-use std::os::unix::fs::PermissionsExt as _;
+use std::fs::Metadata;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::os::unix::process::CommandExt as _;
 use std::process::Command;
 
@@ -27,8 +28,9 @@ fn observations_from_whoever_is_not_allowed_are_refused() {
     let config = config.replace("name = \"access\"\n", &format!("name = \"access\"\ngroup = \"{GROUP}\"\n"));
     std::fs::write(agent.path("agent.toml"), config).unwrap();
     agent.run();
-    // It answers before it has begun to listen for logs.
-    assert!(wait_until(|| agent.path("access.sock").exists()));
+    // It answers before it listens for logs, and the socket of the run before it, which was killed, is still there.
+    let is_permitted = |log: Metadata| log.gid() == GROUP && log.mode() & 0o777 == 0o620;
+    assert!(wait_until(|| agent.path("access.sock").metadata().is_ok_and(is_permitted)));
     std::fs::set_permissions(agent.dir.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
 
     let line = "import socket, sys; socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM).sendto(b'nginx: 192.0.2.1 - -', sys.argv[1])";

@@ -18,7 +18,7 @@ use crate::thread::{PacketSender, PacketThread, PacketThreadConfig};
 /// How many lanes there are here.
 const LANES: usize = 4;
 /// How long a test waits for what has to come.
-const LONG: Duration = Duration::from_secs(30);
+const LONG: Duration = Duration::from_secs(60);
 
 /// Goal: packets of many flows come back once each, those of a flow in their order, while the worker serves all lanes.
 #[test]

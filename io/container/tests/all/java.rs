@@ -213,7 +213,7 @@ fn two_workers_of_a_container_share_its_limits() {
     // The groups stay until the last worker is gone.
     let count = || cgroups_of(&node.node.instance).iter().map(|parent| children(parent)).max().unwrap_or(0);
     first.process.kill();
-    first.process.wait(Duration::from_secs(5)).unwrap();
+    first.process.wait(Duration::from_secs(60)).unwrap();
     assert_eq!(second.attempt("write-data"), "done");
     assert!(groups(&second).contains("netserv-"));
     drop((second, third));
@@ -234,13 +234,13 @@ fn the_memory_limit_is_for_both_workers_and_blamed_on_who_was_killed() {
         guest.ready();
     }
     second.start_attempt("memory", &[]);
-    assert_eq!(second.process.wait(Duration::from_secs(10)).unwrap().cause, ExitCause::OutOfMemory);
+    assert_eq!(second.process.wait(Duration::from_secs(60)).unwrap().cause, ExitCause::OutOfMemory);
     // Under version 2 the kernel takes the whole container, under version 1 its largest process.
     if let Some(exit) = first.process.wait(Duration::from_millis(200)) {
         assert_eq!(exit.cause, ExitCause::OutOfMemory);
     } else {
         first.process.kill();
-        let cause = first.process.wait(Duration::from_secs(5)).unwrap().cause;
+        let cause = first.process.wait(Duration::from_secs(60)).unwrap().cause;
         assert_eq!(cause, ExitCause::Signal(libc::SIGKILL), "the other worker's end is not told twice");
     }
     assert_eq!(innocent.attempt("write-data"), "done");
@@ -326,7 +326,7 @@ fn the_real_worker_gets_ready() {
             assert!(matches!(&frame, Some(FromWorker::Ready { .. })), "{frame:?}");
             let kib = resident_kib(guest.process.pid());
             guest.control.send(&ToWorker::Shutdown, &[]).unwrap();
-            assert_eq!(guest.process.wait(Duration::from_secs(5)).unwrap().cause, ExitCause::Code(0));
+            assert_eq!(guest.process.wait(Duration::from_secs(60)).unwrap().cause, ExitCause::Code(0));
             (took, kib)
         };
         let without = ready();

@@ -30,7 +30,7 @@ fn every_way_to_end_is_told_apart() {
             "kill" => guest.process.kill(),
             other => guest.start_attempt(other, &[]),
         }
-        let exit = guest.process.wait(Duration::from_secs(5)).unwrap().clone();
+        let exit = guest.process.wait(Duration::from_secs(60)).unwrap().clone();
         assert!(guest.receive().is_none(), "the control channel closes");
         assert!(matches!(guest.control.send(&ToWorker::Stats, &[]), Err(ControlError::Closed)));
         exit
@@ -123,7 +123,7 @@ fn a_launcher_that_ends_is_known_to_be_down() {
         assert!(node.launcher.is_up());
         end(&node);
         eventually("the launcher is down", || !node.launcher.is_up());
-        assert!(guest.process.wait(Duration::from_secs(5)).is_some(), "its containers end");
+        assert!(guest.process.wait(Duration::from_secs(60)).is_some(), "its containers end");
         let refused = node.try_launch(&LIMITS);
         assert!(matches!(refused, Err(ContainerError::LauncherGone(_))));
         assert!(!node.launcher.is_up());
@@ -252,7 +252,7 @@ fn a_compilation_without_end_uses_its_processor_time_and_no_more() {
     let (wasm, out) = (node.state_dir().join("a.wasm"), node.state_dir().join("a.cwasm"));
     fs::write(&wasm, b"burn").unwrap();
     let container = ContainerLimits { cpu_permille: 2000, ..LIMITS };
-    let limits = BuildLimits { container, time: Duration::from_secs(60), cpu_time: Duration::from_secs(1) };
+    let limits = BuildLimits { container, time: Duration::from_secs(240), cpu_time: Duration::from_secs(1) };
     let begun = Instant::now();
     let refusal = node.launcher.compile(&wasm, &out, &limits).unwrap_err();
     assert_eq!(refusal.kind, RefusalKind::CompileLimit, "{refusal}");

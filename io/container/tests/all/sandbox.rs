@@ -260,7 +260,7 @@ fn other_limits_hold_while_the_container_runs() {
     assert!(share < 350, "a refused change changes nothing: {share}");
     limit(&LIMITS).unwrap();
     guest.start_attempt("memory", &[]);
-    assert_eq!(guest.process.wait(Duration::from_secs(10)).unwrap().cause, ExitCause::OutOfMemory);
+    assert_eq!(guest.process.wait(Duration::from_secs(60)).unwrap().cause, ExitCause::OutOfMemory);
 }
 
 #[test]
@@ -273,7 +273,7 @@ fn a_memory_hog_is_killed_and_the_node_learns_why() {
     let mut other = node.launch(&LIMITS);
     guest.ready();
     guest.start_attempt("memory", &[]);
-    let exit = guest.process.wait(Duration::from_secs(10)).unwrap();
+    let exit = guest.process.wait(Duration::from_secs(60)).unwrap();
     assert_eq!(exit.cause, ExitCause::OutOfMemory);
     assert_eq!(exit.refusal().kind, RefusalKind::MemoryLimit);
     other.ready();

@@ -79,7 +79,7 @@ fn no_two_workers_write_to_the_same_files() {
     let Some(node) = StoringNode::start("no_two_workers_write_to_the_same_files") else { return };
     let mut first = node.launch(user());
     let second = node.launch(user());
-    let exit = first.process.wait(Duration::from_secs(5)).map(|exit| exit.cause);
+    let exit = first.process.wait(Duration::from_secs(60)).map(|exit| exit.cause);
     assert_eq!(exit, Some(ExitCause::Signal(libc::SIGKILL)));
     assert_eq!(write(&second, STORE_KV, "x", 0), "done");
 }

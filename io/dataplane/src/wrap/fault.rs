@@ -265,7 +265,7 @@ mod tests {
         assert_eq!(plane.outcomes(), []);
         let start = Instant::now();
         assert_eq!(driver.receive(&mut Batch::new(), None).unwrap(), 0, "waiting ends when a verdict is due");
-        assert!(start.elapsed() < Duration::from_secs(5));
+        assert!(start.elapsed() < Duration::from_secs(60));
         std::thread::sleep(delay);
         driver.flush().unwrap();
         assert_eq!((plane.outcomes().len(), driver.made().delayed, driver.next_due()), (3, 3, None));

@@ -126,7 +126,7 @@ fn mode(driver: &Afxdp) -> Option<String> {
 }
 
 fn drop_all(driver: &mut Afxdp, count: usize) -> usize {
-    let (mut batch, mut dropped, end) = (Batch::new(), 0, Instant::now() + Duration::from_secs(5));
+    let (mut batch, mut dropped, end) = (Batch::new(), 0, Instant::now() + Duration::from_secs(60));
     while dropped < count && Instant::now() < end {
         driver.receive(&mut batch, Some(Duration::from_millis(100))).unwrap();
         batch.iter().for_each(|packet| driver.finish(packet.id, Final::Drop));
@@ -137,7 +137,7 @@ fn drop_all(driver: &mut Afxdp, count: usize) -> usize {
 }
 
 fn until(driver: &mut Afxdp, condition: impl Fn(&Afxdp) -> bool) {
-    let end = Instant::now() + Duration::from_secs(5);
+    let end = Instant::now() + Duration::from_secs(60);
     while !condition(driver) {
         assert!(Instant::now() < end, "{:?}", driver.devices());
         idle(driver);

@@ -344,7 +344,7 @@ fn exchange(driver: &mut Afxdp, flow: &Flow, count: u8) {
 }
 
 fn until(driver: &mut Afxdp, mut is_so: impl FnMut(&mut Afxdp) -> bool) {
-    let end = Instant::now() + Duration::from_secs(5);
+    let end = Instant::now() + Duration::from_secs(60);
     while !is_so(driver) {
         assert!(Instant::now() < end, "{:?} {:?}", driver.devices(), driver.counters());
         driver.receive(&mut Batch::new(), Some(Duration::from_millis(5))).unwrap();

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use netserv_dataplane::afxdp::{self, AttachMode};
 use netserv_dataplane::{Batch, Driver, DriverConfig, DriverError, Final};
+use netserv_patience::grown;
 use netserv_wire::ip::IpView;
 use rustix::net::{AddressFamily, Protocol, RecvFlags, SocketType, sockopt};
 
@@ -85,7 +86,7 @@ pub(crate) fn idle(driver: &mut Afxdp) {
 pub(crate) fn settle(driver: &Afxdp) {
     let start = Instant::now();
     while !driver.is_settled() {
-        assert!(start.elapsed() < Duration::from_secs(2), "{} tuples are left", driver.tuples());
+        assert!(start.elapsed() < Duration::from_secs(60), "{} tuples are left", driver.tuples());
         std::thread::sleep(Duration::from_millis(1));
     }
 }
@@ -94,7 +95,7 @@ pub(crate) fn settle(driver: &Afxdp) {
 pub(crate) fn pass(driver: &mut Afxdp, count: usize) -> usize {
     let (mut batch, mut passed, mut last) = (Batch::new(), 0, Instant::now());
     // It also comes back with nothing when devices change.
-    while passed < count && last.elapsed() < Duration::from_secs(1) {
+    while passed < count && last.elapsed() < grown(Duration::from_secs(1)) {
         if driver.receive(&mut batch, Some(Duration::from_millis(500))).unwrap() > 0 {
             batch.iter().for_each(|packet| driver.finish(packet.id, Final::Pass));
             (passed, last) = (passed + batch.len(), Instant::now());
@@ -112,7 +113,7 @@ impl Tap {
         let _entered = chain.enter(node);
         let all = Protocol::from_raw(u32::from(ETH_P_ALL.to_be()).try_into().unwrap());
         let socket = rustix::net::socket(AddressFamily::PACKET, SocketType::DGRAM, Some(all)).unwrap();
-        sockopt::set_socket_timeout(&socket, sockopt::Timeout::Recv, Some(Duration::from_secs(2))).unwrap();
+        sockopt::set_socket_timeout(&socket, sockopt::Timeout::Recv, Some(grown(Duration::from_secs(2)))).unwrap();
         Tap(socket)
     }
 

@@ -6,6 +6,7 @@ use std::net::{IpAddr, UdpSocket};
 use std::time::Duration;
 
 use netserv_dataplane::{Batch, Driver, DriverConfig, Final, XdpForward};
+use netserv_patience::grown;
 use netserv_skips::not_run;
 use netserv_wire::ip::{build, checksum};
 
@@ -96,7 +97,7 @@ impl Tunnel {
             not_run("forwarding in XDP", "veth of this kernel has no NAPI of its own");
         }
         let receiver = chain.udp(RECEIVER, "10.77.0.2:5060");
-        receiver.set_read_timeout(Some(Duration::from_secs(2))).unwrap();
+        receiver.set_read_timeout(Some(grown(Duration::from_secs(2)))).unwrap();
         Some(Tunnel { sender: chain.udp(SENDER, "10.77.0.1:0"), receiver })
     }
 

@@ -1,19 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Flows over all queues of devices, with a lane for each: order, loss, and memory.
 
-use std::time::Duration;
-
 use netserv_dataplane::afxdp::Afxdp;
 use netserv_dataplane::{Counters, Driver};
 
 use crate::common::Chain;
 use crate::common::load::{Account, LaneThread, Load, flows};
+use crate::common::signaling::wait_until;
 use crate::{FLOWS, LANES, ON_THEIR_WAY_MAX, RECEIVER, ROUTER, check_frames, open, passing, wide_link};
+
+/// How many packets pass at least.
+const PACKETS: u64 = 20_000;
 
 #[test]
 fn flows_over_all_queues_stay_in_order_and_none_is_lost() {
     let Some(chain) = Chain::new(3) else { return };
-    let (lanes, account) = load(&chain, Duration::from_secs(1));
+    let (lanes, account) = load(&chain);
     account.check("as many queues as lanes");
     let counters: Vec<Counters> = lanes.iter().map(Driver::counters).collect();
     assert!(counters.iter().all(|lane| lane.received > 0), "{counters:?}");
@@ -28,7 +30,7 @@ fn packets_leave_by_devices_with_fewer_queues_than_lanes() {
     for queues in [1, 2] {
         let Some(chain) = Chain::new(3) else { return };
         narrow(&chain, queues);
-        let (lanes, account) = load(&chain, Duration::from_millis(700));
+        let (lanes, account) = load(&chain);
         account.check(&format!("{queues} queues for {LANES} lanes"));
         assert!(lanes.iter().all(|lane| lane.counters().received > 0));
         let handed_over: u64 = lanes.iter().map(Afxdp::handed_over).sum();
@@ -36,13 +38,13 @@ fn packets_leave_by_devices_with_fewer_queues_than_lanes() {
     }
 }
 
-/// Lets packets of all flows pass for a while; returns the lanes.
-fn load(chain: &Chain, time: Duration) -> (Vec<Afxdp>, Account) {
+/// Lets so many packets of all flows pass that those before neighbours were found are few; returns the lanes.
+fn load(chain: &Chain) -> (Vec<Afxdp>, Account) {
     let entered = chain.enter(ROUTER);
     let lanes = passing(open("load", &["udp port 5060"]).lanes);
     drop(entered);
     let load = Load::start(chain, &flows(FLOWS, 5060), ON_THEIR_WAY_MAX);
-    std::thread::sleep(time);
+    wait_until(|| load.received() >= PACKETS);
     let account = load.stop();
     let lanes: Vec<Afxdp> = lanes.into_iter().map(LaneThread::end).collect();
     let counters: Counters = lanes.iter().map(Driver::counters).sum();

@@ -15,6 +15,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use netserv_netlink::message as netlink;
+use netserv_patience::grown;
 use netserv_skips::skipped;
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
@@ -72,7 +73,7 @@ impl Chain {
     pub fn udp(&self, k: usize, address: &str) -> UdpSocket {
         let _entered = self.enter(k);
         let address: SocketAddr = address.parse().unwrap();
-        let until = Instant::now() + Duration::from_secs(2);
+        let until = Instant::now() + Duration::from_secs(60);
         let socket = loop {
             match UdpSocket::bind(address) {
                 // A process that another test is just starting may have a socket that was closed here for a moment.
@@ -82,7 +83,7 @@ impl Chain {
                 socket => break socket.unwrap(),
             }
         };
-        socket.set_read_timeout(Some(Duration::from_secs(2))).unwrap();
+        socket.set_read_timeout(Some(grown(Duration::from_secs(2)))).unwrap();
         socket
     }
 

@@ -42,7 +42,7 @@ pub fn check_datagram(socket: &SignalSocket, from: IpAddr, to: IpAddr, expected_
 pub fn wait_until(mut done: impl FnMut() -> bool) {
     let start = Instant::now();
     while !done() {
-        assert!(start.elapsed() < Duration::from_secs(3), "nothing came");
+        assert!(start.elapsed() < Duration::from_secs(60), "nothing came");
         std::thread::sleep(Duration::from_micros(200));
     }
 }

@@ -336,7 +336,7 @@ impl Registry {
         command.arg("serve").arg(path).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         let child = command.spawn().unwrap();
         let registry = Registry { child, port, _dir: dir, _password: None };
-        let end = Instant::now() + Duration::from_secs(20);
+        let end = Instant::now() + Duration::from_secs(60);
         while TcpStream::connect(("127.0.0.1", port)).is_err() {
             assert!(Instant::now() < end, "docker-registry does not listen");
             std::thread::sleep(Duration::from_millis(20));

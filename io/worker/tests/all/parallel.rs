@@ -209,7 +209,7 @@ fn an_instance_that_hangs_is_named_in_its_lane() {
     let hang = "(if (i32.eq (i32.load8_u (local.get $p)) (i32.const 7)) (then (loop $ever (br $ever))))";
     load(&mut node, 5, "hangs", &guest_with(&for_each_packet(hang), ""));
     in_lane(&mut node, &mut lanes, 2, |node| node.push(1 << 5, &[&[7; 40]]));
-    let until = Instant::now() + Duration::from_secs(10);
+    let until = Instant::now() + Duration::from_secs(60);
     while activity(lanes[1].words).module != Some(ModuleSlot(5)) {
         assert!(Instant::now() < until, "nobody hangs");
         std::thread::sleep(Duration::from_millis(1));
@@ -240,7 +240,7 @@ fn timers_and_what_they_inject_are_of_a_lane() {
             assert!(matches!(&frame, FromWorker::Log { text, .. } if text == "seen"), "{frame:?}");
             node.push(1, &[]);
             // The log line leaves after the packet, or with it.
-            let until = Instant::now() + Duration::from_secs(10);
+            let until = Instant::now() + Duration::from_secs(60);
             while injected.is_empty() {
                 assert!(Instant::now() < until, "nothing is injected");
                 node.push(1 << 9, &[&[5; 64]]);

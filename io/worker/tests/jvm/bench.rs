@@ -105,7 +105,7 @@ impl Rig {
             control: 0,
         };
         host.bridge.load(&load).unwrap();
-        let until = Instant::now() + Duration::from_secs(10);
+        let until = Instant::now() + Duration::from_secs(60);
         loop {
             match host.outbox.poll_event() {
                 Some(FromJava::Ready(_)) => {}

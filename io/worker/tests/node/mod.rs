@@ -242,8 +242,8 @@ impl Drop for Node {
     }
 }
 
-/// Waits until a descriptor is readable. Returns whether it is within ten seconds.
+/// Waits until a descriptor is readable. Returns whether it is within a minute.
 pub fn wait_for(fd: BorrowedFd<'_>) -> bool {
     let mut fds = [PollFd::new(&fd, PollFlags::IN)];
-    rustix::event::poll(&mut fds, Some(&Timespec { tv_sec: 10, tv_nsec: 0 })).unwrap() == 1
+    rustix::event::poll(&mut fds, Some(&Timespec { tv_sec: 60, tv_nsec: 0 })).unwrap() == 1
 }

@@ -8,6 +8,7 @@ mod serving;
 pub mod store;
 
 use std::cell::Cell;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
@@ -181,7 +182,7 @@ impl Net {
     }
 
     /// Sends one UDP datagram from the receiver and returns what comes back within half a second.
-    pub fn ask_udp(&self, destination: std::net::IpAddr, port: u16, text: &str) -> Option<String> {
+    pub fn ask_udp(&self, destination: IpAddr, port: u16, text: &str) -> Option<String> {
         ask_udp(&self.lab, "receiver", destination, port, text)
     }
 }
@@ -208,12 +209,25 @@ pub fn request_as(lab: &Lab, user: &LabUser, args: &[&str]) -> RequestResult {
 }
 
 /// Sends one UDP datagram from a machine and returns what comes back within half a second.
-pub fn ask_udp(lab: &Lab, machine: &str, destination: std::net::IpAddr, port: u16, text: &str) -> Option<String> {
-    let seconds = grown(Duration::from_millis(700)).as_secs_f64();
-    let script = format!("printf %s '{text}' | timeout {seconds} nc -u -W 1 {destination} {port}");
-    let output = lab.command(machine, "sh").args(["-c", &script]).output().unwrap();
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    (!text.is_empty()).then_some(text)
+pub fn ask_udp(lab: &Lab, machine: &str, destination: IpAddr, port: u16, text: &str) -> Option<String> {
+    let wait = grown(Duration::from_millis(700));
+    let ask = || -> std::io::Result<String> {
+        let socket = sending_udp(destination, port)?;
+        socket.set_read_timeout(Some(wait))?;
+        socket.send(text.as_bytes())?;
+        let mut answer = [0; 2048];
+        let length = socket.recv(&mut answer)?;
+        Ok(String::from_utf8_lossy(&answer[..length]).into_owned())
+    };
+    lab.within(machine, ask).unwrap().ok().filter(|answer| !answer.is_empty())
+}
+
+/// Opens a socket for datagrams to an address and port, in the namespace that this thread is in.
+pub fn sending_udp(destination: IpAddr, port: u16) -> std::io::Result<UdpSocket> {
+    let any: IpAddr = if destination.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
+    let socket = UdpSocket::bind((any, 0))?;
+    socket.connect((destination, port))?;
+    Ok(socket)
 }
 
 /// Returns the one refusal that all nodes agree on.

@@ -68,8 +68,15 @@ const WORKER: [(&str, &[&str]); 6] = [
 const WITH_WASMTIME: [&str; 4] =
     ["netserv-worker-wasm", "netserv-worker-packet", "netserv-worker-server", "netserv-worker"];
 /// What is around the node may import all of it, but for the worker.
-const LAB: [&str; 6] =
-    ["netserv-lab", "netserv-guards", "netserv-manual", "netserv-rpki-tree", "netserv-skips", "netserv-fuzz"];
+const LAB: [&str; 7] = [
+    "netserv-lab",
+    "netserv-guards",
+    "netserv-manual",
+    "netserv-patience",
+    "netserv-rpki-tree",
+    "netserv-skips",
+    "netserv-fuzz",
+];
 /// The rooms of a crate, its folders and the files beside them, from the bottom up, with all that each imports.
 type Rooms = &'static [(&'static str, &'static str)];
 /// The crates whose rooms are known. In netservd only `run` imports the control loop; what sends it events knows `event`.

@@ -14,7 +14,7 @@ use rand::{RngExt, SeedableRng};
 /// How long things may take on a busy machine.
 const LONG: Duration = Duration::from_secs(60);
 /// How long nothing is to happen.
-const A_WHILE: Duration = Duration::from_secs(6);
+const A_WHILE: Duration = Duration::from_secs(4);
 /// Moves in each of which the agent is killed.
 const KILLS: u32 = 4;
 

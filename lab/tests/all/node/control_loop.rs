@@ -177,7 +177,7 @@ impl Drop for Running {
 }
 
 /// Says that something is over when it is dropped.
-struct Over<'a>(&'a AtomicBool);
+pub struct Over<'a>(pub &'a AtomicBool);
 
 impl Drop for Over<'_> {
     fn drop(&mut self) {

@@ -132,7 +132,7 @@ fn a_stopped_node_leaves_nothing(driver: Driver) {
     let groups = cgroups_of(&workers);
     assert!(!groups.is_empty(), "the container is in no cgroup of ours");
     net.lab.stop("n2", "netservd").unwrap();
-    assert!(wait_until(Duration::from_secs(2), || workers.iter().all(|pid| !alive(*pid))));
+    assert!(wait_until(Duration::from_secs(20), || workers.iter().all(|pid| !alive(*pid))));
     assert_eq!(hooks(&net, "n2"), Hooks::default());
     assert!(!net.lab.socket("n2").exists(), "the socket is still there");
     for group in groups {

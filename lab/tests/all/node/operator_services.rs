@@ -2,13 +2,16 @@
 //! The operator's services: modules that a node runs by itself while a condition over its own counters holds.
 
 use std::net::IpAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::common::{Driver, eventually};
-use netserv_api::{ModuleList, NodeInfo, OperatorServiceInfo};
+use crate::node::control_loop::Over;
+use netserv_api::{ModuleList, OperatorServiceInfo};
 use netserv_lab::flood::{Flood, Kind};
 use netserv_lab::netns::{Lab, is_root};
 use netserv_lab::node::FILES_ALLOWED;
+use netserv_lab::patience::grown;
 use netserv_lab::topology::{Kind as Machine, Topology};
 use netserv_model::api::UsageReport;
 use netserv_skips::skipped;
@@ -63,18 +66,26 @@ fn a_flood_of_syns_starts_the_service_and_its_end_stops_it(driver: Driver) {
         let network: IpAddr = network.parse().unwrap();
         let kind = Kind::Syns { network, bits: if network.is_ipv4() { 16 } else { 64 }, port: 80 };
         let flood = Flood { kind, to, destination: to, rate: RATE, time: Duration::from_secs(6) };
+        let is_over = AtomicBool::new(false);
         std::thread::scope(|threads| {
             let begun = Instant::now();
-            let flooding = threads.spawn(|| flood.send(&lab, "sender", "n1").unwrap());
+            // As long as it is looked at, which on a busy machine is longer.
+            threads.spawn(|| {
+                while !is_over.load(Ordering::Relaxed) {
+                    flood.send(&lab, "sender", "n1").unwrap();
+                }
+            });
+            let _over = Over(&is_over);
             eventually("the service runs", || guard(&lab).installed);
             let took = begun.elapsed();
             println!("{}: in force {} ms after the flood began", driver.name(), took.as_millis());
-            assert!(took < IN_FORCE_MAX, "{took:?}");
+            assert!(took < grown(IN_FORCE_MAX), "{took:?}");
             eventually("the module sees the flood", || {
                 modules(&lab).modules.first().is_some_and(|m| m.packets.seen > 500)
             });
-            assert!(guard(&lab).conditions.iter().any(|condition| condition.per_second > u64::from(BOUND)));
-            assert!(flooding.join().unwrap() > f64::from(BOUND), "the machine is too busy to flood");
+            eventually("the condition is seen to hold", || {
+                guard(&lab).conditions.iter().any(|condition| condition.per_second > u64::from(BOUND))
+            });
         });
         eventually("the service has stopped", || modules(&lab).modules.is_empty() && !guard(&lab).installed);
     }
@@ -84,9 +95,7 @@ fn a_flood_of_syns_starts_the_service_and_its_end_stops_it(driver: Driver) {
 }
 
 fn guard(lab: &Lab) -> OperatorServiceInfo {
-    let output = lab.netserv("n1", &["-j", "node", "status"]).unwrap();
-    let info: NodeInfo = serde_json::from_slice(&output.stdout).unwrap();
-    info.services.into_iter().next().unwrap_or_else(|| OperatorServiceInfo {
+    lab.info("n1").unwrap().services.into_iter().next().unwrap_or_else(|| OperatorServiceInfo {
         name: String::new(),
         module: "example.org/none@0.0.0".parse().unwrap(),
         ready: false,
@@ -98,5 +107,5 @@ fn guard(lab: &Lab) -> OperatorServiceInfo {
 }
 
 fn modules(lab: &Lab) -> ModuleList {
-    serde_json::from_slice(&lab.netserv("n1", &["-j", "node", "list"]).unwrap().stdout).unwrap()
+    lab.modules("n1").unwrap()
 }

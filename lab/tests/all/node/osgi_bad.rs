@@ -5,7 +5,9 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::common::{Driver, Net, ask_udp, assert_nodes, eventually, net_with, publish_bundle, request_as};
+use crate::common::{
+    Driver, Net, ask_udp, assert_nodes, eventually, net_with, publish_bundle, request_as, sending_udp,
+};
 use netserv_lab::netns::wait_until;
 use netserv_lab::node::FILES_ALLOWED;
 use netserv_lab::node::{LabPackage, workspace};
@@ -228,12 +230,12 @@ fn run_until_it_fails(net: &Net, behaviour: &str) -> ModuleStatus {
 
 /// Sends packets to the bad bundles.
 fn poke(net: &Net) {
-    let script = format!(
-        "use IO::Socket::INET; $s = IO::Socket::INET->new(PeerAddr => '{}', PeerPort => {BAD_PORT}, Proto => 'udp'); \
-         $s->send('poke') for 1..3; select(undef, undef, undef, 0.05)",
-        net.lab.v4("sender")
-    );
-    net.lab.run("receiver", "perl", &["-e", &script]).unwrap();
+    let poke = || {
+        let socket = sending_udp(net.lab.v4("sender").into(), BAD_PORT).unwrap();
+        // Nobody listens, which ICMP may say of the one before.
+        (0..3).for_each(|_| drop(socket.send(b"poke")));
+    };
+    net.lab.within("receiver", poke).unwrap();
 }
 
 fn filter(net: &Net) -> String {

@@ -159,9 +159,9 @@ fn unanswered(pid: u32) -> u64 {
 }
 
 fn info(lab: &Lab) -> NodeInfo {
-    serde_json::from_slice(&lab.netserv("n1", &["-j", "node", "status"]).unwrap().stdout).unwrap()
+    lab.info("n1").unwrap()
 }
 
 fn modules(lab: &Lab) -> ModuleList {
-    serde_json::from_slice(&lab.netserv("n1", &["-j", "node", "list"]).unwrap().stdout).unwrap()
+    lab.modules("n1").unwrap()
 }

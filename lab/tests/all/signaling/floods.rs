@@ -12,6 +12,7 @@ use netserv_lab::crowding::{Crowding, Speech};
 use netserv_lab::flood::{Flood, Kind};
 use netserv_lab::netns::{Lab, is_root};
 use netserv_lab::node::workspace;
+use netserv_lab::patience::Load;
 use netserv_lab::topology::{Kind as Machine, Topology};
 use netserv_skips::skipped;
 
@@ -228,7 +229,8 @@ fn withstand(
     let (after, seen) = (resident_bytes(lab), seen(lab, counted) - seen_before);
     let (mut times, asked) = (times.into_inner().unwrap(), asked.into_inner());
     times.sort_unstable();
-    let in_time = times.iter().filter(|took| **took <= ANSWER_TIME).count();
+    let load = Load::now();
+    let in_time = times.iter().filter(|took| **took <= load.grown(ANSWER_TIME)).count();
     let mega = |bytes: u64| bytes >> 20;
     println!(
         "{what}: {sent:.0} per second of {rate} for {time:?}, {seen} seen; {more}{in_time} of {asked} requests within \
@@ -239,7 +241,8 @@ fn withstand(
         mega(middle),
         mega(after)
     );
-    assert!(sent >= 0.95 * f64::from(rate), "{what}: only {sent:.0} of {rate} per second");
+    // A busy machine sends less.
+    assert!(sent >= 0.95 * f64::from(rate) / load.per_core().max(1.0), "{what}: only {sent:.0} of {rate} per second");
     assert!(seen > 0, "{what}: the node has seen nothing of it");
     assert!(
         100 * in_time >= IN_TIME_PERCENT_MIN * asked,

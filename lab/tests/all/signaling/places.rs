@@ -7,6 +7,7 @@ use crate::common::{eventually, request_as};
 use netserv_lab::netns::{Lab, is_root};
 use netserv_lab::node::FILES_ALLOWED;
 use netserv_lab::node::{LabPackage, LabUser};
+use netserv_lab::patience::grown;
 use netserv_lab::topology::{Impairment, Kind, Link, Machine, Topology};
 use netserv_model::api::RequestResult;
 use netserv_model::request::{NodeReport, Outcome, PathEnd};
@@ -220,7 +221,7 @@ fn a_node_that_comes_back_is_found_and_has_its_module_again() {
             let path = lab.request("sender", &["path", &to]).unwrap();
             assert_eq!((on_path(&path), path.end), (nodes.to_vec(), Some(PathEnd::Unreachable)), "{path:?}");
             while !has(&lab, "n2") {
-                assert!(begun.elapsed() < REFRESH, "n2 has no module {:?} after its start", begun.elapsed());
+                assert!(begun.elapsed() < grown(REFRESH), "n2 has no module {:?} after its start", begun.elapsed());
                 std::thread::sleep(Duration::from_millis(50));
             }
             println!("six {six}, crash {crash}: the module is back after {:?}", begun.elapsed());

@@ -8,6 +8,7 @@ use crate::common::{Driver, processes_under};
 use netserv_lab::callers::{Told, enough_from};
 use netserv_lab::flood::{Flood, Kind as Flooding};
 use netserv_lab::netns::{NAT_MEMORY, is_root, wait_until};
+use netserv_lab::patience::grown;
 use netserv_lab::provider::{Phones, SipProvider, told};
 use netserv_lab::topology::Kind;
 use netserv_skips::skipped;
@@ -73,7 +74,7 @@ fn keep_alives_are_answered_at_the_edge_once_phones_come(driver: Driver) {
     );
     let took = begun.elapsed();
     eprintln!("from the switch to the plain way: {took:?}");
-    assert!(took <= OFF_MAX, "{took:?}");
+    assert!(took <= grown(OFF_MAX), "{took:?}");
     let before = seen(&provider);
     let told = provider.phones(false, Phones { forms: "notify,options", ..FEW }).unwrap();
     // What was sent last may not be answered yet.
@@ -109,7 +110,7 @@ fn nothing_answers_for_a_server_that_is_gone_nor_for_an_agent(driver: Driver) {
     let ended = turns(&provider, false);
     eprintln!("modules gone {gone:?} after the server, back {back:?} after it, gone {ended:?} after the agent");
     let log = provider.lab.log("sender", "agent");
-    assert!(gone <= GONE_MAX && ended <= LEASE + GONE_MAX, "{gone:?}, {ended:?}\n{log}");
+    assert!(gone <= grown(GONE_MAX) && ended <= grown(LEASE + GONE_MAX), "{gone:?}, {ended:?}\n{log}");
     phones.kill().unwrap();
     phones.wait().unwrap();
 }
@@ -123,7 +124,7 @@ fn calls_from_outside_reach_phones_behind_a_nat_that_keep_alive(driver: Driver) 
     provider.start_agent().unwrap();
     provider.phones(false, Phones { forms: "notify", ..FEW }).unwrap();
     assert!(wait_until(LONG, || provider.counter("n2", "notify").is_some()), "{}", provider.lab.log("sender", "agent"));
-    let kept = |first, tcp, forms| Phones { count: 20, first, tcp, forms, every_ms: 3000, seconds: 16 };
+    let kept = |first, tcp, forms| Phones { count: 20, first, tcp, forms, every_ms: 3000, seconds: 3 };
     let udp = "notify,options,crlf,stun,register";
     let groups = [
         (false, kept(0, false, udp)),
@@ -136,7 +137,7 @@ fn calls_from_outside_reach_phones_behind_a_nat_that_keep_alive(driver: Driver) 
         (true, kept(700, true, "silent")),
     ];
     let before = seen(&provider).0;
-    let running: Vec<_> = groups.iter().map(|(v6, phones)| provider.start_phones(*v6, *phones).unwrap()).collect();
+    let running: Vec<_> = groups.iter().map(|(v6, phones)| provider.keep_phones(*v6, *phones).unwrap()).collect();
     // All have registered within three seconds.
     std::thread::sleep(Duration::from_secs(4) + NAT_MEMORY);
     let taken = std::thread::scope(|scope| {
@@ -275,7 +276,7 @@ fn flood_with_keep_alives(test: &str, driver: Driver, rate_wanted: u32) {
         let kind = Flooding::KeepAlives { network: network.parse().unwrap(), bits };
         let (to, time) = (via.parse().unwrap(), Duration::from_secs(5));
         let flood = Flood { kind, to, destination: provider.server(v6).ip(), rate: rate_wanted, time };
-        let phones = provider.start_phones(v6, Phones { seconds: 7, ..FEW }).unwrap();
+        let phones = provider.keep_phones(v6, FEW).unwrap();
         let rate = provider.lab.within("caller", || flood.send(&provider.lab, "caller", "r").unwrap()).unwrap();
         let grown = memory_bytes(&provider, "n1").saturating_sub(memory);
         let told = told(phones).unwrap();

@@ -65,10 +65,9 @@ fn torture(test: &str, driver: Driver, (datagrams, connections): (usize, usize))
     let seed = std::env::var("SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(SEED);
     eprintln!("SEED={seed}");
     let mut random = StdRng::seed_from_u64(seed);
-    let seconds = 25 + u64::try_from(datagrams / 100 + connections / 4).unwrap();
     let honest = [false, true].map(|tcp| {
         let forms = if tcp { "notify,options,crlf,register" } else { "" };
-        provider.start_phones(tcp, Phones { seconds, forms, tcp, first: 100 * usize::from(tcp), ..FEW }).unwrap()
+        provider.keep_phones(tcp, Phones { forms, tcp, first: 100 * usize::from(tcp), ..FEW }).unwrap()
     });
     for v6 in [false, true] {
         let torture: Vec<Vec<u8>> = messages().unwrap().into_iter().map(|(_, message)| message).collect();

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use crate::common::Driver;
 use netserv_lab::netns::{is_root, wait_until};
+use netserv_lab::patience::grown;
 use netserv_lab::radio::{self, Listening, PORT};
 use netserv_lab::website::{Website, page};
 use netserv_skips::skipped;
@@ -102,7 +103,7 @@ fn check(site: &mut Website, mut is_plain: impl FnMut(&Website) -> bool) {
     let ended = begun.elapsed();
     assert!(is_plain(site), "without an agent, and not the plain way");
     eprintln!("the plain way {off:?} after the switch, {ended:?} after the agent's end");
-    assert!(off <= OFF_MAX && ended <= LEASE + END_MAX, "{off:?}, {ended:?}");
+    assert!(off <= grown(OFF_MAX) && ended <= grown(LEASE + END_MAX), "{off:?}, {ended:?}");
 }
 
 /// Has clients come until the rule's module is in force on both nodes.

@@ -458,7 +458,7 @@ impl Edge {
 }
 
 /// Seconds of a clip that takes a while.
-const LASTING_S: usize = 120;
+const LASTING_S: usize = 60;
 /// Where clips and pictures are served.
 const ORIGIN_PORT: u16 = 8080;
 

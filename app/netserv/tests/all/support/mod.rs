@@ -172,7 +172,7 @@ impl hyper::body::Body for Channel {
 /// Waits for something that becomes so.
 #[track_caller]
 pub fn eventually<T>(mut look: impl FnMut() -> Option<T>) -> T {
-    let end = std::time::Instant::now() + std::time::Duration::from_secs(20);
+    let end = std::time::Instant::now() + std::time::Duration::from_secs(60);
     loop {
         if let Some(found) = look() {
             return found;

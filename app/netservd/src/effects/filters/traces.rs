@@ -161,9 +161,9 @@ mod tests {
         // It takes more than one second, since only so many are followed in each.
         while feed.counts.lost.load(Ordering::Relaxed) == 0 {
             (0..TURN).for_each(|_| assert!(rig.plane.push(InterfaceId(3), &packet())));
-            let outcomes = rig.plane.wait_outcomes(TURN, Duration::from_secs(5));
+            let outcomes = rig.plane.wait_outcomes(TURN, Duration::from_secs(60));
             assert_eq!(outcomes.len(), TURN, "the packet path does not wait for readers");
-            assert!(begun.elapsed() < Duration::from_secs(10), "nothing was lost");
+            assert!(begun.elapsed() < Duration::from_secs(60), "nothing was lost");
         }
         assert!(feed.counts.skipped.load(Ordering::Relaxed) > 0);
         let mut waiting = 0;

@@ -151,7 +151,7 @@ impl Node {
     }
 
     fn run_until(&mut self, what: &str, holds: impl Fn(&Node) -> bool) {
-        let end = Instant::now() + Duration::from_secs(30);
+        let end = Instant::now() + Duration::from_secs(60);
         while !holds(self) {
             assert!(Instant::now() < end, "{what}: {:?}", self.controller.revocations(self.now()));
             self.turn();

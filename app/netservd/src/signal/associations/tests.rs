@@ -197,7 +197,7 @@ impl Plain {
     }
 
     async fn next(&mut self) -> Event {
-        tokio::time::timeout(Duration::from_secs(10), self.inbox.recv()).await.expect("something happens").unwrap()
+        tokio::time::timeout(Duration::from_secs(60), self.inbox.recv()).await.expect("something happens").unwrap()
     }
 }
 
@@ -224,6 +224,6 @@ impl End {
     }
 
     async fn next(&mut self) -> Event {
-        tokio::time::timeout(Duration::from_secs(10), self.inbox.recv()).await.expect("something happens").unwrap()
+        tokio::time::timeout(Duration::from_secs(60), self.inbox.recv()).await.expect("something happens").unwrap()
     }
 }

@@ -131,7 +131,7 @@ impl Guest {
 
     /// Waits for the next frame; nothing if the probe ends first.
     pub fn receive(&self) -> Option<FromWorker> {
-        let until = Instant::now() + Duration::from_secs(10);
+        let until = Instant::now() + Duration::from_secs(60);
         loop {
             match self.control.receive() {
                 Ok(Some(frame)) => return Some(frame),
@@ -158,7 +158,7 @@ pub fn cgroups_of(instance: &str) -> Vec<PathBuf> {
 }
 
 pub fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
-    let until = Instant::now() + Duration::from_secs(20);
+    let until = Instant::now() + Duration::from_secs(60);
     while !condition() {
         assert!(Instant::now() < until, "{what}");
         std::thread::sleep(Duration::from_millis(2));

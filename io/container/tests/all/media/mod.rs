@@ -26,7 +26,7 @@ use netserv_wire::container::media::{
 const FFMPEG: &str = "/usr/bin/ffmpeg";
 const FONT: &str = "/usr/share/fonts/truetype/dejavu/DejaVuSans.ttf";
 /// Much longer than any of these jobs takes.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 #[test]
 fn a_clip_becomes_every_format() {

@@ -20,7 +20,7 @@ use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
 /// How long to wait for what must not come, and for what must.
 pub const SHORT: Duration = Duration::from_millis(200);
-pub const LONG: Duration = Duration::from_secs(5);
+pub const LONG: Duration = Duration::from_secs(60);
 /// Client and server of each version of IP.
 pub const ENDS: [(&str, &str); 2] = [("10.72.1.2", "10.72.2.2"), ("fd72:1::2", "fd72:2::2")];
 

@@ -73,8 +73,8 @@ pub fn status(stream: &mut TcpStream, status: &str, header: &str) -> std::io::Re
 }
 
 fn serve(mut stream: TcpStream, handler: &Handler, requests: &AtomicUsize) {
-    stream.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
-    stream.set_write_timeout(Some(Duration::from_secs(10))).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+    stream.set_write_timeout(Some(Duration::from_secs(60))).unwrap();
     let mut reader = BufReader::new(stream.try_clone().unwrap());
     let mut first = String::new();
     if reader.read_line(&mut first).unwrap_or(0) == 0 {

@@ -57,7 +57,7 @@ mod tests {
                 let ended = STREAM.scope(deadline.clone(), async { deadline.bound(stream).await }).await;
                 assert!(ended.is_none());
                 let took = begun.elapsed();
-                assert!(took >= Duration::from_millis(then) && took < Duration::from_secs(5), "{took:?}");
+                assert!(took >= Duration::from_millis(then) && took < Duration::from_secs(60), "{took:?}");
             }
             let minute = Deadline::new(Instant::now() + Duration::from_secs(60));
             assert_eq!(minute.bound(async { 7 }).await, Some(7));

@@ -8,6 +8,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
 use netserv_model::RefusalKind;
+use netserv_patience::grown;
 use netserv_worker_server::engine::instances;
 use netserv_worker_server::limits::{CONTAINER_BYTES, HEAD_BYTES_MAX, HEAD_TIME_MAX, HEADERS_MAX, TURN_TIME_MAX};
 use rustix::net::{AddressFamily, SocketType};
@@ -31,7 +32,7 @@ fn slow_clients_are_given_up() {
     let mut ended = false;
     while !ended {
         ended = trickling.write_all(b"G").is_err();
-        assert!(begun.elapsed() < HEAD_TIME_MAX + Duration::from_secs(3), "it trickles on");
+        assert!(begun.elapsed() < grown(HEAD_TIME_MAX + Duration::from_secs(3)), "it trickles on");
         assert_eq!(get(spec.port(), "/seen").0, 200);
         std::thread::sleep(Duration::from_millis(200));
     }
@@ -41,7 +42,7 @@ fn slow_clients_are_given_up() {
         let _ = stream.read_to_end(&mut rest);
         assert_eq!(rest.windows(12).filter(|part| part.starts_with(b"HTTP/1.1 2")).count(), 0);
     }
-    assert!(begun.elapsed() < HEAD_TIME_MAX + Duration::from_secs(3));
+    assert!(begun.elapsed() < grown(HEAD_TIME_MAX + Duration::from_secs(3)));
     assert!(begun.elapsed() >= HEAD_TIME_MAX - Duration::from_secs(1), "an honest client has its time");
 }
 
@@ -212,7 +213,7 @@ fn a_client_that_does_not_read_ends_with_its_request() {
     }
     // Its place is free for the next in time.
     let (status, _) = get(spec.port(), "/seen");
-    assert!([200, 503].contains(&status) && begun.elapsed() < Duration::from_secs(3), "{status}");
+    assert!([200, 503].contains(&status) && begun.elapsed() < grown(Duration::from_secs(3)), "{status}");
     std::thread::sleep(Duration::from_millis(1500).saturating_sub(begun.elapsed()));
     assert_eq!(get(spec.port(), "/seen").0, 200);
     let mut read = 0;

@@ -45,7 +45,7 @@ fn a_slow_steady_viewer_is_not_cut() {
     let mut stream = ask(spec.port(), "/pass?/");
     let (begun, mut piece) = (Instant::now(), vec![0; 10_000]);
     let mut taken = 0;
-    while begun.elapsed() < LONG {
+    while begun.elapsed() < Duration::from_secs(20) {
         stream.read_exact(&mut piece).unwrap();
         taken += piece.len();
         thread::sleep(Duration::from_millis(100));

@@ -207,7 +207,7 @@ impl Drop for Ats {
 pub fn wait_for(port: u16) {
     let begun = Instant::now();
     while std::net::TcpStream::connect(("127.0.0.1", port)).is_err() {
-        assert!(begun.elapsed() < Duration::from_secs(10), "nobody listens at {port}");
+        assert!(begun.elapsed() < super::LONG, "nobody listens at {port}");
         std::thread::sleep(Duration::from_millis(10));
     }
 }

@@ -10,7 +10,7 @@ use hyper::client::conn::http2::SendRequest;
 use hyper::{Request, Response};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use netserv_worker_server::limits::{
-    GRACE_TIME, HANDSHAKE_TIME_MAX, HEAD_BYTES_MAX, HEAD_TIME_MAX, HEADERS_MAX, WAITING_PER_REQUEST_MAX,
+    GRACE_TIME, HANDSHAKE_TIME_MAX, HEAD_BYTES_MAX, HEADERS_MAX, WAITING_PER_REQUEST_MAX,
 };
 
 use super::http::runtime;
@@ -55,28 +55,29 @@ fn requests_that_wait_without_a_connection_of_their_own_are_bounded() {
     let spec = Spec::new().with(|spec| spec.limits.requests = 2);
     let mut worker = Worker::with(&spec);
     let port = spec.port();
-    let busy: Vec<_> = (0..2).map(|_| std::thread::spawn(move || get(port, "/sleep?2500").0)).collect();
+    let busy: Vec<_> =
+        (0..2).map(|_| std::thread::spawn(move || (get(port, "/sleep?2500").0, Instant::now()))).collect();
     worker.wait_for_requests(2);
-    runtime().block_on(async {
+    let refused_last = runtime().block_on(async {
         let client = http2(port).await;
-        let begun = Instant::now();
         let asked: Vec<_> = (0..20)
             .map(|_| {
                 let client = client.clone();
-                tokio::spawn(async move { (ask(&client, "/seen").await.unwrap().status().as_u16(), begun.elapsed()) })
+                tokio::spawn(async move { (ask(&client, "/seen").await.unwrap().status().as_u16(), Instant::now()) })
             })
             .collect();
-        let (mut refused, mut waited) = (0, 0);
+        let (mut refused, mut waited) = (Vec::new(), 0);
         for one in asked {
             match one.await.unwrap() {
-                (503, took) if took < Duration::from_millis(1500) => refused += 1,
+                (503, at) => refused.push(at),
                 (200, _) => waited += 1,
                 other => panic!("{other:?}"),
             }
         }
-        assert_eq!((refused, waited), (20 - 2 * WAITING_PER_REQUEST_MAX, 2 * WAITING_PER_REQUEST_MAX));
+        assert_eq!((refused.len(), waited), (20 - 2 * WAITING_PER_REQUEST_MAX, 2 * WAITING_PER_REQUEST_MAX));
+        refused.into_iter().max().unwrap()
     });
-    assert!(busy.into_iter().all(|one| one.join().unwrap() == 200));
+    assert!(busy.into_iter().all(|one| one.join().is_ok_and(|(status, at)| status == 200 && refused_last < at)));
 }
 
 #[test]
@@ -105,7 +106,7 @@ fn a_connection_that_is_not_read_ends_soon_after_its_request() {
     stalled.write_all(b"GET /many?300000000 HTTP/1.1\r\nhost: a\r\n\r\n").unwrap();
     stalled.read_exact(&mut [0; 1]).unwrap();
     while get(spec.port(), "/seen").0 != 200 {
-        assert!(begun.elapsed() < HEAD_TIME_MAX / 2, "it keeps its place");
+        assert!(begun.elapsed() < LONG, "it keeps its place");
         std::thread::sleep(Duration::from_millis(20));
     }
     assert!(begun.elapsed() >= Duration::from_millis(700) + GRACE_TIME);

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use netserv_model::RefusalKind;
 use netserv_model::effect::ModuleSlot;
+use netserv_patience::grown;
 use netserv_wire::container::frames::{FromWorker, ToWorker};
 use netserv_worker_server::limits::STOP_TIME_MAX;
 use netserv_worker_server::origin::Origin;
@@ -71,7 +72,7 @@ fn a_connection_is_handed_over_if_both_versions_agree() {
         client.set_read_timeout(Some(LONG)).unwrap();
         if expected.starts_with("old") {
             assert!(client.read(&mut [0; 9]).map_or(true, |length| length == 0), "it ends with its version");
-            assert!(begun.elapsed() <= STOP_TIME_MAX + Duration::from_secs(2));
+            assert!(begun.elapsed() <= grown(STOP_TIME_MAX + Duration::from_secs(2)));
         }
     }
 }
@@ -313,9 +314,10 @@ fn what_is_watched_holds_up_nobody() {
         took
     };
     let blocked = took(&mut one, &mut other, "block 600", "blocked");
-    let watched = took(&mut one, &mut other, "watch 600", "watched");
-    eprintln!("20 answers beside a call that blocks for 600 ms: {blocked:?}, beside one that is watched: {watched:?}");
-    assert!(blocked > Duration::from_millis(400) && watched < Duration::from_millis(400));
+    assert!(blocked > Duration::from_millis(400), "{blocked:?}");
+    // On a busy machine 20 answers may take as long as what is watched; once they do not.
+    let held_up = (0..5).all(|_| took(&mut one, &mut other, "watch 600", "watched") > Duration::from_millis(400));
+    assert!(!held_up);
     // More than 64 at a time are too many.
     let mut clients: Vec<TcpStream> = (0..70).map(|_| service.connect(None)).collect();
     clients.iter_mut().for_each(|client| client.write_all(b"watch 1000").unwrap());

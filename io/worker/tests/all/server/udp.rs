@@ -86,38 +86,38 @@ fn an_upgrade_hands_the_port_over() {
         let mut buffer = [0; 16];
         client.send(&[number]).is_ok() && client.recv(&mut buffer).is_ok_and(|length| buffer[..length] == [number])
     };
-    assert!(answers(1));
+    let wait_for_answer = |number: u8| {
+        let begun = Instant::now();
+        while !answers(number) {
+            assert!(begun.elapsed() < LONG, "no version answers {number}");
+        }
+    };
+    wait_for_answer(1);
     worker.load(&spec.clone().with(|spec| spec.slot = 1));
-    let begun = Instant::now();
-    while !answers(2) {
-        assert!(begun.elapsed() < LONG, "the next version answers");
-    }
+    wait_for_answer(2);
 }
 
-/// Goal: at least 5,000 datagrams a second come back in a debug build on a machine with much to do; what does is printed. See
-/// docs/blocks.md for what an optimised one does.
+/// Goal: at least 5,000 datagrams come back for each second of the worker's processor time in a debug build; what does is printed.
+/// See docs/blocks.md for what an optimised one does.
 #[test]
 fn many_datagrams_come_back() {
     let spec = echo("127.0.0.1");
     let mut worker = Worker::with(&spec);
     worker.wait_for_line("listening on");
     let client = client("127.0.0.1", &spec);
-    client.set_read_timeout(Some(Duration::from_millis(500))).unwrap();
-    let (begun, mut back, mut lost) = (Instant::now(), 0_u32, 0_u32);
+    let (begun, before, mut back) = (Instant::now(), worker.processor_time(), 0_u32);
     let mut buffer = [0; 64];
     while begun.elapsed() < Duration::from_secs(1) {
         let numbers: BTreeSet<u8> = (0..64).collect();
         numbers.iter().for_each(|number| drop(client.send(&[*number; 64])));
         for _ in &numbers {
-            match client.recv(&mut buffer) {
-                Ok(_) => back += 1,
-                Err(_) => lost += 1,
-            }
+            assert!(client.recv(&mut buffer).is_ok(), "one is lost after {back}");
+            back += 1;
         }
     }
-    let rate = f64::from(back) / begun.elapsed().as_secs_f64();
-    println!("{rate:.0} datagrams of 64 bytes a second came back, {lost} did not");
-    assert!(rate >= 5000.0 && lost == 0, "{rate:.0} a second, {lost} lost");
+    let rate = f64::from(back) / (worker.processor_time() - before).as_secs_f64();
+    println!("{rate:.0} datagrams of 64 bytes came back for a second of the worker's processor time");
+    assert!(rate >= 5000.0, "{rate:.0}");
 }
 
 /// Goal: the component sends 200,000 datagrams of 64 bytes back for each second of processor time that its worker has, beside a

@@ -85,11 +85,12 @@ impl Provider {
 
     pub fn write_config(&self, url: &str, digest: &str, [metric, condition]: &[String; 2]) {
         let path = |name: &str| self.path(name);
+        let idle = if condition.contains("idle-s") { "" } else { "idle-s = 15\n" };
         let text = format!(
             "netservd = {:?}\nuser = \"janedoe\"\nkey = {:?}\nstate-dir = {:?}\nsocket = {:?}\n\
              [[log]]\nname = \"access\"\nsocket = {:?}\npattern = \"nginx: {{client}} - \"\n\
              {metric}[[rule]]\nname = \"edge\"\nlog = \"access\"\ncount = 3\nwindow-s = 30\nmodule = \"example.org/net-monitor@1.0.0\"\n\
-             url = {url:?}\ndigest = {digest:?}\nfilters = [\"tcp dst {}/32 port 80\"]\nlease-s = {}\nidle-s = 15\n\
+             url = {url:?}\ndigest = {digest:?}\nfilters = [\"tcp dst {}/32 port 80\"]\nlease-s = {}\n{idle}\
              {condition}",
             self.lab.socket("sender"),
             self.user.key,

@@ -169,7 +169,7 @@ impl Rig {
     async fn wish(&mut self, container: &DetachedContainer, frame: FromWorker) {
         assert!(container.send(&frame));
         // Ticks, and the ends of jobs, may come in between.
-        while let Ok(Some(event)) = tokio::time::timeout(Duration::from_secs(10), self.events.recv()).await {
+        while let Ok(Some(event)) = tokio::time::timeout(Duration::from_secs(60), self.events.recv()).await {
             let done = matches!(event, WorkerEvent::Container(_));
             self.workers.handle(event);
             if done {

@@ -325,7 +325,7 @@ impl Rig {
 
     /// Waits until a container's socket or process changes, and looks at it.
     async fn hear(&mut self) {
-        match tokio::time::timeout(Duration::from_secs(10), self.events.recv()).await {
+        match tokio::time::timeout(Duration::from_secs(60), self.events.recv()).await {
             Ok(Some(WorkerEvent::Container(event))) => self.workers.container_changed(&event),
             Ok(_) => panic!("an event of another kind"),
             Err(_) => panic!("no event"),

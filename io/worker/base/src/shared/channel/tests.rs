@@ -254,11 +254,11 @@ fn a_reader_waits_until_there_is_something() {
         let early = tokio::time::timeout(Duration::from_millis(5), waiting.as_mut()).await;
         assert!(early.is_err(), "there is no message yet");
         let thread = std::thread::spawn(move || publisher.publish("t", b"x", None));
-        tokio::time::timeout(Duration::from_secs(10), waiting).await.expect("it is woken");
+        tokio::time::timeout(Duration::from_secs(60), waiting).await.expect("it is woken");
         thread.join().unwrap().unwrap();
         let closing = channel.subscribe("u", Start::Newest, Framing::Bytes).unwrap();
         let thread = std::thread::spawn(move || channel.close("u"));
-        tokio::time::timeout(Duration::from_secs(10), closing.ready()).await.expect("the end wakes it");
+        tokio::time::timeout(Duration::from_secs(60), closing.ready()).await.expect("the end wakes it");
         thread.join().unwrap();
     });
 }

@@ -13,7 +13,7 @@ use crate::storage::limits::{KV_CHANGES_MAX, KV_WRITE_DELAY};
 
 static USUAL: LazyLock<ModuleLimits> = LazyLock::new(ModuleLimits::default);
 const FILE_BYTES: u64 = 256 * 1024;
-const LONG: Duration = Duration::from_secs(10);
+const LONG: Duration = Duration::from_secs(60);
 
 fn quota(entries: u32, bytes: u64) -> ModuleLimits {
     ModuleLimits { kv_entries: entries, kv_bytes: bytes, ..ModuleLimits::default() }

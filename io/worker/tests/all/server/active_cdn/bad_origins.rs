@@ -9,7 +9,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::super::connect;
-use super::{CACHE_BYTES, Edge, Origin, body, header, is_hit, is_whole, kept, path_of, status, text};
+use super::{CACHE_BYTES, Edge, LONG, Origin, body, header, is_hit, is_whole, kept, path_of, status, text};
 
 /// Goal: a body that has not the length that its head says is whole for nobody, now or later.
 /// Method: the origin lies once, in each of several ways, and tells the truth then.
@@ -81,7 +81,6 @@ fn an_origin_that_stands_still_leaves_nothing_damaged() {
         let _ = stream.write_all(&head.as_bytes()[middle..]);
     });
     let edge = Edge::start_with(origin.port, CACHE_BYTES, |spec| spec.limits.request_ms = 4000);
-    let begun = Instant::now();
     let port = edge.port();
     let readers: Vec<_> = (0..20)
         .map(|_| {
@@ -99,14 +98,13 @@ fn an_origin_that_stands_still_leaves_nothing_damaged() {
     drop(changed.wait_while(count.lock().unwrap(), |count| *count == 0).unwrap());
     // Others are answered meanwhile.
     let other = edge.ask("/other", "");
-    assert!(is_whole(&other) && begun.elapsed() < Duration::from_millis(3900), "{:?}", begun.elapsed());
+    assert!(is_whole(&other) && !readers.iter().any(thread::JoinHandle::is_finished));
     for reader in readers {
         let answer = reader.join().unwrap();
         assert!(status(&answer) == 200 && !is_whole(&answer), "{} bytes", answer.len());
         let got = body(&answer);
         assert!(!got.is_empty() && good.starts_with(&got), "{} bytes", got.len());
     }
-    assert!(begun.elapsed() < Duration::from_secs(30), "{:?}", begun.elapsed());
     let next = edge.ask("/stalls", "");
     assert!(is_whole(&next) && !is_hit(&next) && body(&next) == good);
 }
@@ -132,9 +130,7 @@ fn endless_heads_end() {
         };
         let begun = Instant::now();
         let _ = stream.write_all(first.as_bytes());
-        while !line.is_empty() && begun.elapsed() < Duration::from_secs(20) && stream.write_all(line.as_bytes()).is_ok()
-        {
-        }
+        while !line.is_empty() && begun.elapsed() < 2 * LONG && stream.write_all(line.as_bytes()).is_ok() {}
     });
     let edge = Edge::start_with(origin.port, CACHE_BYTES, |spec| spec.limits.request_ms = 3000);
     edge.ask("/", "");
@@ -142,7 +138,7 @@ fn endless_heads_end() {
     for path in ["/lines", "/names", "/line", "/reason", "/status", "/chunk-lines", "/trailers"] {
         let begun = Instant::now();
         let answer = edge.ask(path, "");
-        assert!(begun.elapsed() < Duration::from_secs(15), "{path}: {:?}", begun.elapsed());
+        assert!(begun.elapsed() < LONG, "{path}: {:?}", begun.elapsed());
         assert!(status(&answer) >= 500 || !is_whole(&answer), "{path}: {answer}");
         assert!(!is_hit(&edge.ask(path, "cache-control: only-if-cached\r\n")), "{path}: nothing is kept");
     }
@@ -158,7 +154,7 @@ fn interim_responses_are_bounded() {
         let count = path_of(request).trim_start_matches('/').parse().unwrap_or(usize::MAX);
         let begun = Instant::now();
         for _ in 0..count {
-            if begun.elapsed() > Duration::from_secs(20) || stream.write_all(interim).is_err() {
+            if begun.elapsed() > 2 * LONG || stream.write_all(interim).is_err() {
                 return;
             }
         }
@@ -171,7 +167,7 @@ fn interim_responses_are_bounded() {
         let begun = Instant::now();
         let answer = edge.ask(path, lines);
         assert_eq!(status(&answer), 502, "{path}: {answer}");
-        assert!(begun.elapsed() < Duration::from_secs(3), "{path}: {:?}", begun.elapsed());
+        assert!(begun.elapsed() < LONG, "{path}: {:?}", begun.elapsed());
     }
 }
 

@@ -7,6 +7,8 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use netserv_patience::grown;
+
 use super::super::peer::{Ats, Nginx, Varnish, wait_for};
 use super::super::{connect, free_port, status};
 use super::{Edge, LONG, header};
@@ -123,7 +125,7 @@ fn spellings_of_a_place_are_fetched_as_seldom_as_by_others() {
 /// Sends a request. Returns the head of its answer, nothing if there is none.
 fn ask(port: u16, request: &str) -> String {
     let mut client = connect(port);
-    client.set_read_timeout(Some(SILENCE_MAX)).unwrap();
+    client.set_read_timeout(Some(grown(SILENCE_MAX))).unwrap();
     // Who is refused early may be so before all was sent.
     let _ = client.write_all(format!("{request}\r\n").as_bytes());
     loop {

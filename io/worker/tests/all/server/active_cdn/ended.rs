@@ -120,7 +120,6 @@ fn a_full_disk_costs_what_it_does_not_hold() {
     edge.worker.worker.wait().unwrap();
     edge.worker = small_disk(edge.store.path(), &edge.spec);
     edge.ask_until_hit("/small");
-    let begun = Instant::now();
     let mut whole = 0;
     for number in 0..20 {
         let path = format!("/{number}");
@@ -135,7 +134,6 @@ fn a_full_disk_costs_what_it_does_not_hold() {
             }
         }
     }
-    assert!(begun.elapsed() < Duration::from_secs(60));
     // Each gets there the second time at least, but for who meets the end of the room.
     assert!(whole >= 30, "{whole} of 40 came whole");
     assert!(is_hit(&edge.ask("/small", "")));

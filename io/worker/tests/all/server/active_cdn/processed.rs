@@ -2,10 +2,10 @@
 //! What is answered in the place of what cannot be made of an original.
 
 use std::io::{Read as _, Write as _};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use super::super::connect;
-use super::{CACHE_BYTES, Edge, Origin, body, header, kept, path_of, status};
+use super::{CACHE_BYTES, Edge, LONG, Origin, body, header, kept, path_of, status};
 
 /// Goal: where there is no stream of a clip, clients are sent to the clip, at the same host, and not to one that the clip's path begins with;
 /// nobody gets a clip in the place of a playlist or a segment, also if it is none that is stored.
@@ -67,6 +67,6 @@ fn what_is_too_long_is_not_waited_for() {
         stream.read_exact(&mut begin).unwrap();
         let begin = String::from_utf8_lossy(&begin);
         assert_eq!(header(&begin, "netserv-process"), Some("original; too-long"), "{begin}");
-        assert!(begun.elapsed() < Duration::from_secs(15), "{path}: {:?}", begun.elapsed());
+        assert!(begun.elapsed() < LONG, "{path}: {:?}", begun.elapsed());
     }
 }

@@ -6,7 +6,9 @@ use std::net::{SocketAddr, TcpStream};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::super::crowd;
+use netserv_patience::grown;
+
+use super::super::{LONG, crowd};
 use super::{Edge, is_hit};
 
 /// Bytes of what they want.
@@ -56,8 +58,11 @@ fn beside_slow_readers(count: usize) {
     let memory = edge.worker.memory_kib("RssAnon:");
     eprintln!("{count} slow readers: a hit takes {beside:?}, {alone:?} without them; a fill {cold:?}; {memory} KiB");
     assert!(bytes.iter().all(|bytes| *bytes == 3), "they get what they take");
-    assert!(cold < Duration::from_secs(20), "a fill takes {cold:?}");
-    assert!(beside < 5 * alone + Duration::from_millis(50), "a hit takes {beside:?}, and {alone:?} without them");
+    assert!(cold < LONG, "a fill takes {cold:?}");
+    assert!(
+        beside < grown(5 * alone + Duration::from_millis(50)),
+        "a hit takes {beside:?}, and {alone:?} without them"
+    );
     assert!(memory < 128 << 10, "{memory} KiB");
     assert!(is_hit(&edge.ask("/slow", "")));
     assert_eq!((edge.worker.counts().failed, origin.fetches()), (0, 2));
@@ -70,7 +75,7 @@ fn ask(port: u16, path: &str) -> TcpStream {
     rustix::net::sockopt::set_socket_recv_buffer_size(&stream, 4096).unwrap();
     rustix::net::connect(&stream, &SocketAddr::from(([127, 0, 0, 1], port))).unwrap();
     let mut stream = TcpStream::from(stream);
-    stream.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+    stream.set_read_timeout(Some(LONG)).unwrap();
     stream.write_all(format!("GET {path} HTTP/1.1\r\nhost: edge.test\r\n\r\n").as_bytes()).unwrap();
     stream
 }

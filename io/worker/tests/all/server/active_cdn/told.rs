@@ -16,7 +16,6 @@ use super::super::Worker;
 use super::{CACHE_BYTES, Edge, LONG, Origin, body, is_hit, kept, path_of, text};
 
 /// How long what is told may take.
-const SOON: Duration = Duration::from_secs(1);
 
 /// Goal: what is to be warm is there before anybody asks, also if it is told while other things are fetched, and nobody is asked for
 /// what is there or is none of ours.
@@ -290,7 +289,7 @@ pub fn wait_for(worker: &mut Worker, name: &str, least: u64) -> u64 {
         if value >= least {
             return value;
         }
-        assert!(begun.elapsed() < 5 * SOON, "{name} is {value}: {:?}", worker.log);
+        assert!(begun.elapsed() < LONG, "{name} is {value}: {:?}", worker.log);
         thread::sleep(Duration::from_millis(10));
     }
 }

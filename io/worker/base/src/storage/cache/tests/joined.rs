@@ -278,11 +278,14 @@ fn many_readers_are_woken_soon_for_little_and_at_once_for_much() {
         for length in [10, CACHE_WAKE_BYTES, 1, 20_000] {
             let mut next = pin!(readers[0].next(there, 10));
             assert!(timeout(2 * CACHE_WAKE_TIME_MAX, next.as_mut()).await.is_err());
+            let begun = Instant::now();
             writer.write(&body(length)).unwrap();
             let is_at_once = timeout(Duration::ZERO, next.as_mut()).await;
-            assert_eq!(is_at_once.is_ok(), length == CACHE_WAKE_BYTES, "{length}");
+            // On a busy machine the time for little may be over by then.
+            let is_due = length == CACHE_WAKE_BYTES || begun.elapsed() >= CACHE_WAKE_TIME_MAX;
+            assert!(if is_at_once.is_ok() { is_due } else { length != CACHE_WAKE_BYTES }, "{length}");
             if is_at_once.is_err() {
-                timeout(Duration::from_secs(10), next).await.unwrap().unwrap();
+                timeout(Duration::from_secs(60), next).await.unwrap().unwrap();
             }
             there += length as u64;
         }

@@ -509,7 +509,7 @@ class DispatcherTest {
         holder.start();
         locked.await();
         try {
-            assertTimeoutPreemptively(Duration.ofSeconds(10), () -> {
+            assertTimeoutPreemptively(Duration.ofSeconds(60), () -> {
                 dispatcher.idle(node.now());
                 dispatcher.stats();
                 module.moduleLog().noteLeftOut();

@@ -97,7 +97,7 @@ class ModuleMediaTest {
         Settings settings = new Settings(Source.ANY, Format.PNG).withOverlay(Overlay.of(jpeg, Corner.CENTER));
         Media.Job job = media.transcode(settings);
         assertTrue(jobs.task.contains("{\"layer\":\"jpeg\",\"corner\":\"center\"}"), jobs.task);
-        assertTrue(jobs.pictureClosed.await(10, java.util.concurrent.TimeUnit.SECONDS));
+        assertTrue(jobs.pictureClosed.await(60, java.util.concurrent.TimeUnit.SECONDS));
         assertEquals(jpeg.length, jobs.picture.size());
         job.close();
         assertCode(Code.INVALID, () -> media.transcode(settings.withOverlay(Overlay.of(new byte[9], Corner.CENTER))));

@@ -93,7 +93,7 @@ class BlocksTest {
             container.install(admin.write(folder));
             configure(container, DsServlet.class.getName(), Map.of("colour", "green"));
             // The component is told in a thread of its own, and may be away for a moment.
-            long until = System.nanoTime() + 10_000_000_000L;
+            long until = System.nanoTime() + 60_000_000_000L;
             String body = "";
             while (!body.equals("component green") && System.nanoTime() < until) {
                 body = container.get("/ds").body();

@@ -104,7 +104,7 @@ class BoundsTest {
             send(socket, GET);
             socket.setSoTimeout(100);
             long start = System.nanoTime();
-            assertTrue(closedWhileSending(socket, start), "open after 8 s");
+            assertTrue(closedWhileSending(socket, start), "open after 40 s");
             long ms = (System.nanoTime() - start) / 1_000_000;
             assertTrue(ms >= 800, () -> "closed after " + ms + " ms");
         }
@@ -112,7 +112,7 @@ class BoundsTest {
     }
 
     private static boolean closedWhileSending(Socket socket, long start) throws IOException {
-        while (System.nanoTime() - start < 8_000_000_000L) {
+        while (System.nanoTime() - start < 40_000_000_000L) {
             try {
                 send(socket, "a");
                 if (socket.getInputStream().read() < 0) {
@@ -149,7 +149,7 @@ class BoundsTest {
         try (Socket socket = connect()) {
             send(socket, GET.replace("GET", "POST") + "Content-Length: 8000\r\n\r\n");
             socket.setSoTimeout(100);
-            assertTrue(closedWhileSending(socket, System.nanoTime()), "open after 8 s");
+            assertTrue(closedWhileSending(socket, System.nanoTime()), "open after 40 s");
         }
     }
 
@@ -178,7 +178,7 @@ class BoundsTest {
                 container.log::toString);
         long start = System.nanoTime();
         while (!servedLate()) {
-            assertTrue(System.nanoTime() - start < 8_000_000_000L, "not served after 8 s");
+            assertTrue(System.nanoTime() - start < 40_000_000_000L, "not served after 40 s");
         }
         // With as many as may be, idle ones end after a second: then it is the turn of the late one.
         long ms = (System.nanoTime() - start) / 1_000_000;

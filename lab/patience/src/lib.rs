@@ -4,15 +4,13 @@
 use std::fmt;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result};
-
 /// The most by which load makes a time longer.
 const GROWTH_MAX: f64 = 10.0;
 /// How long a wait says nothing.
 const SILENCE: Duration = Duration::from_secs(5);
-/// A pause lasts twice as long as the look before it, so that looking takes a third of a core at most; it lasts so long at least and
-/// at most.
-const PAUSE_MIN: Duration = Duration::from_millis(5);
+/// A pause lasts four times as long as the look before it, so that looking takes a fifth of a core at most; it lasts so long at
+/// least and at most.
+const PAUSE_MIN: Duration = Duration::from_millis(20);
 const PAUSE_MAX: Duration = Duration::from_secs(1);
 
 /// Waits until a condition holds, for the base time multiplied by the machine's load per core, as [`Load::grown`] has it.
@@ -43,8 +41,8 @@ pub fn wait_for(what: &str, base: Duration, mut condition: impl FnMut() -> bool)
 }
 
 /// Returns how long a wait pauses after a look that took so long.
-pub(crate) fn pause_after(look: Duration) -> Duration {
-    (2 * look).clamp(PAUSE_MIN, PAUSE_MAX)
+pub fn pause_after(look: Duration) -> Duration {
+    (4 * look).clamp(PAUSE_MIN, PAUSE_MAX)
 }
 
 /// Returns a time for another program's wait: multiplied by the load that the machine has at the moment, as [`Load::grown`] has it.
@@ -62,14 +60,11 @@ pub struct Load {
 }
 
 impl Load {
-    /// Reads the load that the machine has.
-    ///
-    /// # Errors
-    /// `/proc/loadavg` is not what it is on Linux.
-    pub fn read() -> Result<Load> {
-        let text = std::fs::read_to_string("/proc/loadavg").context("cannot read /proc/loadavg")?;
+    /// Reads the load that the machine has; none if `/proc/loadavg` is not what it is on Linux.
+    pub fn read() -> Option<Load> {
+        let text = std::fs::read_to_string("/proc/loadavg").ok()?;
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        Load::of(&text, u32::try_from(cores)?).with_context(|| format!("/proc/loadavg says {text:?}"))
+        Load::of(&text, u32::try_from(cores).ok()?)
     }
 
     /// Returns the load that the machine has; none if it cannot be read.
