@@ -15,8 +15,6 @@ use netserv_wire::container::frames::{FromWorker, ToWorker};
 use super::super::Worker;
 use super::{CACHE_BYTES, Edge, LONG, Origin, body, is_hit, kept, path_of, text};
 
-/// How long what is told may take.
-
 /// Goal: what is to be warm is there before anybody asks, also if it is told while other things are fetched, and nobody is asked for
 /// what is there or is none of ours.
 #[test]
