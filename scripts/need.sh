@@ -155,6 +155,8 @@ need_test() {
   need wasm-ld-14 lld-14 "links packet modules in C"
   need tshark tshark "runs the Wireshark dissector"
   need firewall-cmd firewalld "owns rules beside the node's"
+  need NetworkManager network-manager "configures devices beside the node"
+  need /lib/systemd/systemd-networkd systemd "does so as well"
   need openssl openssl "speaks TLS as strangers do"
   need rpki-client rpki-client "is the relying party whose verdicts are compared with ours"
   need python3 python3 "serves and asks from inside the networks of containers"

@@ -7,6 +7,9 @@ readonly LINTED=(--config 'build.rustc-workspace-wrapper="clippy-driver"')
 # Arguments of each cargo command that compiles what tests run.
 while_built=()
 lint_while_built() {
+  command -v clippy-driver >/dev/null 2>&1 || fail "clippy is missing" "rustup component add clippy"
+  # This one would be taken in place of it.
+  unset RUSTC_WORKSPACE_WRAPPER
   while_built=("${LINTED[@]}")
   export CLIPPY_ARGS="-D__CLIPPY_HACKERY__warnings__CLIPPY_HACKERY__"
 }
@@ -72,7 +75,7 @@ run_tests() {
   wait "$java" || { cat "$log" >&2; fail "tests of the Java host" "see above"; }
   cat "$log" >&2
   rm -f "$log"
-  [ "$compiled" -eq 0 ] || fail "the tests of the node do not compile" "see above"
+  [ "$compiled" -eq 0 ] || fail "the tests of the node do not compile, or clippy warns of them" "see above"
   note_retried java
   test_node "$@"
   test_modules

@@ -34,7 +34,11 @@ impl Pattern {
                 Part::Text(text) => rest = rest.strip_prefix(text.as_str())?,
                 Part::Field(name) => {
                     let end = match self.parts.get(index + 1) {
-                        Some(Part::Text(text)) => end_before(name, rest, text)?,
+                        Some(Part::Text(text)) => {
+                            let is_before_port =
+                                matches!(self.parts.get(index + 2), Some(Part::Field(name)) if name == PORT);
+                            end_before(name, rest, text, is_before_port)?
+                        }
                         Some(Part::Field(_)) | None => rest.find(char::is_whitespace).unwrap_or(rest.len()),
                     };
                     fields.insert(name.as_str(), &rest[..end]);
@@ -52,11 +56,13 @@ impl Pattern {
 }
 
 /// Returns where a field ends that a text follows. HAProxy writes `2001:db8::1:5060` for an address and a port, so a client ends
-/// where it is an address.
-fn end_before(field: &str, rest: &str, text: &str) -> Option<usize> {
+/// where it is an address. If a port is to follow, a number does.
+fn end_before(field: &str, rest: &str, text: &str, is_before_port: bool) -> Option<usize> {
     let mut ends = rest.match_indices(text).map(|(end, _)| end);
     let addresses = ends.clone().take_while(|end| *end <= ADDRESS_BYTES_MAX && field == CLIENT);
-    let longest = addresses.filter(|end| address(&rest[..*end]).is_some()).last();
+    let is_followed =
+        |end: usize| !is_before_port || rest[end + text.len()..].starts_with(|c: char| c.is_ascii_digit());
+    let longest = addresses.filter(|end| is_followed(*end) && address(&rest[..*end]).is_some()).last();
     longest.or_else(|| ends.next())
 }
 
@@ -68,6 +74,8 @@ pub fn address(text: &str) -> Option<IpAddr> {
 
 /// The field that says who came.
 pub const CLIENT: &str = "client";
+/// The field that says from which port.
+const PORT: &str = "port";
 
 /// Bytes of the longest text of an address: eight groups, the last two as IPv4 has them, in brackets.
 const ADDRESS_BYTES_MAX: usize = 47;
@@ -141,6 +149,10 @@ mod tests {
             assert_eq!(address(fields[CLIENT]), Some(client.parse().unwrap()), "{text}");
             assert_eq!(Some(fields["port"]), text.rsplit(':').next());
         }
+        // A number is a port only where it is followed by what follows ports.
+        let more: Pattern = "{client}:{port}:{server} ".parse().unwrap();
+        let fields = more.fields("2001:db8::1:5060:web ").unwrap();
+        assert_eq!((fields[CLIENT], fields["port"], fields["server"]), ("2001:db8::1", "5060", "web"));
         // What is no address ends before what follows it, as any field does.
         for (text, client) in [("unix:1", "unix"), (":1", "")] {
             assert_eq!(pattern.fields(&format!("haproxy[1]: {text} [")).unwrap()[CLIENT], client);

@@ -4,8 +4,9 @@
 use std::collections::BTreeMap;
 
 use netserv_model::effect::FilterId;
+use netserv_model::filter::Protocol;
 use netserv_model::verdict::FailureMode;
-use netserv_model::{FilterIndex, Flow};
+use netserv_model::{Filter, FilterIndex, Flow};
 use netserv_wire::ip::addresses;
 
 use crate::in_flight::{Buffered, Stop};
@@ -17,6 +18,8 @@ pub(crate) struct Filters {
     by_id: BTreeMap<FilterId, ModuleFilter>,
     /// The same, as packets meet them.
     index: FilterIndex<Stop>,
+    /// Those of modules that fail closed by their addresses alone, as packets that cannot be read meet them.
+    closed: FilterIndex<()>,
     /// Scratch space: the filters that match a packet, and the stops that they lead to.
     found: Vec<(FilterId, Stop)>,
     stops: Vec<Stop>,
@@ -25,16 +28,28 @@ pub(crate) struct Filters {
 impl Filters {
     /// Returns none. Nobody may guess the `seed`.
     pub(crate) fn new(seed: u64) -> Filters {
-        Filters { by_id: BTreeMap::new(), index: FilterIndex::new(seed), found: Vec::new(), stops: Vec::new() }
+        Filters {
+            by_id: BTreeMap::new(),
+            index: FilterIndex::new(seed),
+            closed: FilterIndex::new(seed),
+            found: Vec::new(),
+            stops: Vec::new(),
+        }
     }
 
     pub(crate) fn add(&mut self, id: FilterId, filter: ModuleFilter, stop: Stop) {
         self.index.insert(id, filter.filter.clone(), stop);
+        if filter.on_failure == FailureMode::Closed {
+            let (source, destination) = (filter.filter.source(), filter.filter.destination());
+            let by_addresses = Filter::new(Protocol::Any, source, destination, None, None);
+            self.closed.insert(id, by_addresses.expect("the filter's own addresses are of one version"), ());
+        }
         self.by_id.insert(id, filter);
     }
 
     pub(crate) fn remove(&mut self, id: FilterId) {
         self.index.remove(id);
+        self.closed.remove(id);
         self.by_id.remove(&id);
     }
 
@@ -69,15 +84,15 @@ impl Filters {
         }
     }
 
-    /// Returns whether a module that fails closed may want a packet of which only the addresses can be read. It asks all filters.
+    /// Returns whether a module that fails closed may want a packet of which only the addresses can be read.
     #[cold]
     pub(crate) fn close_on(&self, packet: &[u8]) -> bool {
-        let Some((source, destination)) = addresses(packet) else { return false };
-        let mut closed = self.by_id.values().filter(|filter| filter.on_failure == FailureMode::Closed);
-        closed.any(|ModuleFilter { filter, .. }| {
-            filter.source().is_none_or(|net| net.contains(&source))
-                && filter.destination().is_none_or(|net| net.contains(&destination))
-        })
+        let Some((source, destination)) = addresses(packet).filter(|_| !self.closed.is_empty()) else { return false };
+        let (source_port, destination_port) = (None, None);
+        let flow = Flow { source, destination, protocol: UNKNOWN, source_port, destination_port, opens: false };
+        let mut found = Vec::new();
+        self.closed.matching(&flow, &mut found);
+        !found.is_empty()
     }
 
     /// Returns the stops that were found last.
@@ -102,6 +117,9 @@ impl Filters {
         found.filter_map(|(id, _)| self.by_id.get(id)).filter(|filter| filter.filter.matches(flow))
     }
 }
+
+/// RFC 8200 §4.7: no next header, which no filter names.
+const UNKNOWN: u8 = 59;
 
 /// Adds a stop to others: at their end, or right before the stop of the same user's next flavour.
 fn join(workers: &Workers, stops: &mut Vec<Stop>, stop: Stop) {

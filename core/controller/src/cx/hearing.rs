@@ -19,13 +19,14 @@ pub(crate) struct Hearing {
 }
 
 impl Hearing {
-    /// Takes note of a filter that is about to be installed.
+    /// Takes note of a filter that is about to be installed or removed.
     pub(crate) fn note(&mut self, now: Instant, filter: &Filter) {
         let Some(source) = filter.source().filter(|_| is_of_web(filter)) else { return };
-        if self.begun.len() >= HEARING_MAX {
+        let is_full = |begun: &BTreeMap<IpNet, Instant>| begun.len() >= HEARING_MAX && !begun.contains_key(&source);
+        if is_full(&self.begun) {
             self.begun.retain(|_, begun| is_recent(now, *begun));
         }
-        if self.begun.len() >= HEARING_MAX {
+        if is_full(&self.begun) {
             self.overflowed = Some(now);
         } else {
             self.begun.insert(source, now);

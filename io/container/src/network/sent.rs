@@ -56,7 +56,7 @@ pub(super) fn is_there(rules: &Socket, link: &str) -> io::Result<bool> {
 /// Forgets a link, if it is known.
 pub(super) fn forget(rules: &Socket, link: &str, index: u32) -> Result<(), NetworkError> {
     let mut batch = Transaction::of(table_of(link));
-    batch.lead_no_more(LINKS, &index.to_ne_bytes());
+    batch.remove_element(LINKS, &index.to_ne_bytes());
     batch.remove_chain(link);
     batch.remove_counter(link);
     match rules.carry_out(&batch.finish()) {

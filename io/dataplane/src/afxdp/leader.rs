@@ -185,9 +185,20 @@ impl Leader {
         if self.led == wanted && self.unseen == unseen && self.guards == guards {
             return;
         }
-        match self.lead(lane, &wanted, guards) {
+        let (mut led, mut are_guarded) = (self.lead(lane, &wanted, guards), guards);
+        if let Some(error) = led.as_ref().err().filter(|_| guards) {
+            if !std::mem::replace(&mut self.cannot_guard, true) {
+                tracing::warn!(%error, "packets may go past a module that fails closed while a device is new or the program is off it");
+            }
+            // The guard is tried again with the next look.
+            are_guarded = false;
+            led = self.lead(lane, &wanted, false);
+        } else {
+            self.cannot_guard = false;
+        }
+        match led {
             Ok(()) => {
-                (self.guards, self.cannot_guard) = (guards, false);
+                self.guards = are_guarded;
                 for name in wanted.values().filter(|name| !self.led.values().any(|led| led == *name)) {
                     tracing::info!(
                         device = name,
@@ -197,9 +208,6 @@ impl Leader {
                 self.led = wanted;
             }
             Err(error) => {
-                if guards && !std::mem::replace(&mut self.cannot_guard, guards) {
-                    tracing::warn!(%error, "packets may go past a module that fails closed while a device is new or the program is off it");
-                }
                 if self.unseen.is_empty() && !wanted.is_empty() {
                     tracing::warn!(%error, "XDP does not reach some devices, nor does a netfilter queue");
                 }
@@ -222,7 +230,7 @@ impl Leader {
         let devices: Vec<u32> = devices.keys().copied().collect();
         let prefix = container_link_prefix(&self.plane.config.instance);
         let containers = container_link_group(&format!("{prefix}0"));
-        let guard = Guard { own_device: self.plane.tun.name(), containers };
+        let guard = Guard { own_device: self.plane.tun.name().to_owned(), containers };
         let guard = Some(&guard).filter(|_| guards);
         self.beside.as_ref().map_or(Ok(()), |queue| queue.rules().set_devices(&devices, guard))
     }

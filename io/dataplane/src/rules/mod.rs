@@ -9,6 +9,7 @@
 mod counted;
 pub(crate) mod foreign;
 mod netlink_tables;
+mod places;
 mod tool;
 
 use std::collections::BTreeMap;
@@ -25,6 +26,7 @@ use netserv_wire::ip::IpVersion;
 use rustix::io::Errno;
 
 pub(crate) use counted::Counted;
+use places::Places;
 
 use crate::{Change, DriverError, FilterTable, filters};
 
@@ -85,9 +87,9 @@ impl Signaling {
 
 /// What a guard of modules that fail closed lets pass.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Guard<'a> {
+pub(crate) struct Guard {
     /// The name of the device by which the driver hands packets to the kernel.
-    pub own_device: &'a str,
+    pub own_device: String,
     /// The group of the node's ends of containers' links.
     pub containers: Option<u32>,
 }
@@ -114,6 +116,11 @@ struct State {
     filters: BTreeMap<FilterId, Filter>,
     /// The kernel's rules of each, and the chain of each rule.
     rules: BTreeMap<FilterId, Vec<(IpVersion, &'static str, u64)>>,
+    /// What the guarded filters want.
+    places: Places,
+    /// As they were set last.
+    devices: Vec<u32>,
+    guard: Option<Guard>,
 }
 
 impl Rules {
@@ -152,7 +159,8 @@ impl Rules {
                 .for_each(|chain| batch.chain(chain, None));
         }
         tables.carry_out(&batch.finish()).map_err(refused)?;
-        let state = State { tables, closed: false, filters: BTreeMap::new(), rules: BTreeMap::new() };
+        let (filters, rules, places) = (BTreeMap::new(), BTreeMap::new(), Places::default());
+        let state = State { tables, closed: false, filters, rules, places, devices: Vec::new(), guard: None };
         let state = Mutex::new(state);
         Ok(Rules { table, chain, guard, versions, queues, mark, state })
     }
@@ -163,9 +171,16 @@ impl Rules {
     ///
     /// # Errors
     /// The kernel refuses, and all is as it was.
-    pub fn set_devices(&self, devices: &[u32], guard: Option<&Guard<'_>>) -> Result<(), DriverError> {
-        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+    pub fn set_devices(&self, devices: &[u32], guard: Option<&Guard>) -> Result<(), DriverError> {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let mut batch = Transaction::default();
+        self.lead(&mut batch, devices, guard, &state.places);
+        state.tables.carry_out(&batch.finish()).map_err(refused)?;
+        (state.devices, state.guard) = (devices.to_vec(), guard.cloned());
+        Ok(())
+    }
+
+    fn lead(&self, batch: &mut Transaction, devices: &[u32], guard: Option<&Guard>, places: &Places) {
         for version in &self.versions {
             batch.turn_to(self.table(*version));
             batch.remove_rules_of(CHAIN);
@@ -177,10 +192,11 @@ impl Rules {
             if let Some(group) = guard.containers {
                 batch.rule(CHAIN, &Rule::new().of_group(group).verdict(Verdict::Accept), "what containers send");
             }
-            let rule = Rule::new().not_of_device_named(guard.own_device).not_for_this_machine();
-            batch.rule(CHAIN, &rule.verdict(Verdict::Goto(past)), "what came past the driver");
+            for rule in places.rules(*version) {
+                let rule = rule.not_of_device_named(&guard.own_device).not_for_this_machine();
+                batch.rule(CHAIN, &rule.verdict(Verdict::Goto(past)), "what came past the driver");
+            }
         }
-        state.tables.carry_out(&batch.finish()).map_err(refused)
     }
 
     /// Takes all rules away; filters cannot be changed after that. The tables go when this is dropped, which has to be after the
@@ -231,9 +247,16 @@ impl FilterTable for Rules {
                 Change::Remove(_) => {}
             }
         }
-        for (version, chain, handle) in removing.iter().filter_map(|id| state.rules.get(id)).flatten() {
-            batch.turn_to(self.table(*version));
-            batch.remove_rule(chain, *handle);
+        let (mut places, mut other_rules) = (state.places.clone(), false);
+        for id in &removing {
+            let rules = state.rules.get(id).into_iter().flatten();
+            for ((version, chain, handle), filter) in rules.zip(std::iter::repeat(&state.filters[id])) {
+                batch.turn_to(self.table(*version));
+                batch.remove_rule(chain, *handle);
+                if Some(*chain) == self.guard {
+                    other_rules |= places.remove(&mut batch, *version, filter);
+                }
+            }
         }
         let mut made = Vec::new();
         for (id, (filter, fails_closed)) in adding {
@@ -243,9 +266,15 @@ impl FilterTable for Rules {
                     batch.turn_to(self.table(*version));
                     for chain in [Some(self.chain), self.guard.filter(|_| fails_closed)].into_iter().flatten() {
                         made.push((id, *version, chain, batch.told_rule(chain, &rule, fails_closed)));
+                        if Some(chain) == self.guard {
+                            other_rules |= places.add(&mut batch, *version, filter);
+                        }
                     }
                 }
             }
+        }
+        if other_rules {
+            self.lead(&mut batch, &state.devices, state.guard.as_ref(), &places);
         }
         let mut handles = BTreeMap::new();
         let told = |message: &Message<'_>| handles.extend(nftables::handle(message));
@@ -255,7 +284,7 @@ impl FilterTable for Rules {
             let handle = handles.get(&number).copied().unwrap_or_default();
             state.rules.entry(id).or_default().push((version, chain, handle));
         }
-        state.filters = filters;
+        (state.filters, state.places) = (filters, places);
         Ok(())
     }
 }

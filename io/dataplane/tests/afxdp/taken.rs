@@ -4,7 +4,9 @@
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use ipnet::IpNet;
 use netserv_dataplane::{Batch, Change, Driver};
+use netserv_model::Filter;
 use netserv_model::effect::FilterId;
 
 use crate::common::Chain;
@@ -43,6 +45,76 @@ fn packets_do_not_go_past_a_module_that_fails_closed_when_the_program_is_taken_o
             assert!(Instant::now() < until, "the program stays off");
         }
     }
+}
+
+/// Goal: the same with filters by addresses of whatever length, however many have come and gone.
+#[test]
+fn a_filter_by_any_prefix_is_guarded() {
+    let Some(chain) = Chain::new(3) else { return };
+    let _entered = chain.enter(ROUTER);
+    let mut driver = open("prefixes", &[]);
+    idle(&mut driver);
+    let (v4, v6) = (Flow::new(&chain, false, 5060), Flow::new(&chain, true, 5060));
+    for (number, bits) in (4..=128).step_by(7).chain([31, 32, 128, 0, 24]).enumerate() {
+        let id = |of: usize| FilterId(4 * number as u64 + of as u64);
+        let (source, destination) = if number % 2 == 0 { ("src", "dst") } else { ("dst", "src") };
+        let mut filters = Vec::new();
+        for flow in [&v4, &v6] {
+            let (from, to) = (flow.sender.local_addr().unwrap().ip(), flow.to.ip());
+            let bits = bits.min(if flow.to.is_ipv6() { 128 } else { 32 });
+            let own = if destination == "dst" { to } else { from };
+            filters.push(format!("udp {destination} {}", IpNet::new(own, bits).unwrap().trunc()));
+        }
+        // Of the same sets, for others.
+        filters.extend([format!("udp {source} 192.0.2.0/24"), format!("udp {source} 2001:db8:9::/48")]);
+        let filters: Vec<Filter> = filters.iter().map(|text| text.parse().unwrap()).collect();
+        let changes: Vec<Change<'_>> =
+            filters.iter().enumerate().map(|(of, filter)| Change::InstallClosed(id(of), filter)).collect();
+        driver.filters().change(&changes).unwrap();
+        for flow in [&v4, &v6] {
+            detach(&chain);
+            flow.send(&[bits]);
+            assert_eq!(pass(&mut driver, 1), 1, "{filters:?}");
+            assert_eq!(flow.received().unwrap(), [bits]);
+        }
+        let removals: Vec<Change<'_>> = (0..4).map(|of| Change::Remove(id(of))).collect();
+        driver.filters().change(&removals).unwrap();
+    }
+}
+
+/// Goal: what a user's filters want, as many as it may have, costs packets for others on their way through the kernel at most
+/// as much again. Method: the quickest of interleaved rounds.
+#[test]
+fn guarded_filters_cost_packets_of_others_little() {
+    const FILTERS: u64 = 63 * 64;
+    let Some(chain) = Chain::new(3) else { return };
+    let _entered = chain.enter(ROUTER);
+    let mut driver = open("costs", &[]);
+    driver.filters().change(&[Change::InstallClosed(FilterId(0), &"udp dst 192.0.2.1".parse().unwrap())]).unwrap();
+    idle(&mut driver);
+    let filter = |number| format!("udp dst 172.16.{}.{} port {}", number >> 8, number & 255, 1024 + number);
+    let filters: Vec<Filter> = (1..=FILTERS).map(|number| filter(number).parse().unwrap()).collect();
+    let install: Vec<Change<'_>> =
+        (1..).zip(&filters).map(|(id, filter)| Change::InstallClosed(FilterId(id), filter)).collect();
+    let remove: Vec<Change<'_>> = (1..=FILTERS).map(|id| Change::Remove(FilterId(id))).collect();
+    let other = Flow::new(&chain, false, 9);
+    let round = || {
+        let start = Instant::now();
+        for _ in 0..500 {
+            other.send(b"x");
+            assert_eq!(other.received().unwrap(), b"x");
+        }
+        start.elapsed()
+    };
+    let (mut without, mut with) = (Duration::MAX, Duration::MAX);
+    for _ in 0..3 {
+        without = without.min(round());
+        driver.filters().change(&install).unwrap();
+        with = with.min(round());
+        driver.filters().change(&remove).unwrap();
+    }
+    eprintln!("500 packets: {without:?}, with {FILTERS} filters for others {with:?}");
+    assert!(with < 2 * without, "{without:?}, with filters for others {with:?}");
 }
 
 /// Goal: packets that only the kernel can forward get there again after others took away the driver's own device, set it down, or set
@@ -128,11 +200,11 @@ fn detach(chain: &Chain) -> usize {
 
 /// `BPF_LINK_GET_FD_BY_ID` and `BPF_LINK_DETACH`.
 const DETACH: &str = "
-import ctypes, glob, re, struct, sys
+import ctypes, glob, os, re, struct, sys
 system = ctypes.CDLL(None, use_errno=True)
 def bpf(command, *words):
     attributes = ctypes.create_string_buffer(struct.pack(f'{len(words)}I', *words), 128)
-    result = system.syscall(321, command, attributes, 128)
+    result = system.syscall({'x86_64': 321, 'aarch64': 280}[os.uname().machine], command, attributes, 128)
     assert result >= 0, ctypes.get_errno()
     return result
 links = set()

@@ -14,9 +14,9 @@ use netserv_wire::ip::IpVersion;
 use rule::{ACCEPT, DATA_VALUE, DATA_VERDICT, DROP, GOTO, LIST_ELEMENT, OBJECT_COUNTER, family, text};
 
 pub use hook::Hook;
-pub use rule::{End, Rule, Verdict};
+pub use rule::{End, Rule, Verdict, address_bytes};
 
-use crate::message::{FLAG_DUMP, Message, append_attribute, attributes, nested};
+use crate::message::{FLAG_DUMP, Message, attributes, nested};
 use crate::requests::{Refused, Requests};
 use crate::socket::Socket;
 
@@ -157,13 +157,6 @@ impl Transaction {
         self.push(NEW_ELEMENTS, FLAG_CREATE, &[(2, &text(map)), (3, &elements)], "add to a map");
     }
 
-    /// Takes a key out of a map, where it must be.
-    pub fn lead_no_more(&mut self, map: &str, key: &[u8]) {
-        let element = nested(&[(1, &nested(&[(DATA_VALUE, key)]))]);
-        let elements = nested(&[(LIST_ELEMENT, &element)]);
-        self.push(DELETE_ELEMENTS, 0, &[(2, &text(map)), (3, &elements)], "take out of a map");
-    }
-
     /// Adds a set of keys of so many bytes. Rules add to it if there is a size, and what is added leaves after its time.
     pub fn set(&mut self, name: &str, key_bytes: u32, size: Option<u32>) {
         let flags: u32 = if size.is_some() { SET_TIMEOUT | SET_EVAL } else { 0 };
@@ -177,13 +170,25 @@ impl Transaction {
         self.push(NEW_SET, FLAG_CREATE, &list, "add a set");
     }
 
+    /// Adds a key to a set.
+    pub fn add_element(&mut self, set: &str, key: &[u8]) {
+        let elements = element(key);
+        self.push(NEW_ELEMENTS, FLAG_CREATE, &[(2, &text(set)), (3, &elements)], "add to a set");
+    }
+
+    /// Takes a key out of a set or a map, where it must be.
+    pub fn remove_element(&mut self, set: &str, key: &[u8]) {
+        let elements = element(key);
+        self.push(DELETE_ELEMENTS, 0, &[(2, &text(set)), (3, &elements)], "take out of a set");
+    }
+
     /// Puts elements into a set, in place of those that are there.
     pub fn replace_elements(&mut self, set: &str, keys: impl IntoIterator<Item = Vec<u8>>) {
         let name = text(set);
         self.push(DELETE_ELEMENTS, 0, &[(2, &name)], "empty a set");
         let mut list = Vec::new();
         for key in keys {
-            append_attribute(&mut list, LIST_ELEMENT, &nested(&[(1, &nested(&[(DATA_VALUE, &key)]))]));
+            list.extend(element(&key));
         }
         if !list.is_empty() {
             self.push(NEW_ELEMENTS, FLAG_CREATE, &[(2, &name), (3, &list)], "fill a set");
@@ -225,6 +230,11 @@ impl Transaction {
         let list: Vec<(u16, &[u8])> = std::iter::once((TABLE_NAME, name)).chain(list.iter().copied()).collect();
         self.requests.push(SUBSYSTEM << 8 | kind, flags, &header, &list, what)
     }
+}
+
+/// Returns a list of one element, a key.
+fn element(key: &[u8]) -> Vec<u8> {
+    nested(&[(LIST_ELEMENT, &nested(&[(1, &nested(&[(DATA_VALUE, key)]))]))])
 }
 
 /// Returns the number of the request that made a rule, and the rule's handle.

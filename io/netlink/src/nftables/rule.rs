@@ -20,7 +20,7 @@ pub enum Verdict<'a> {
 }
 
 /// Which end of a packet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum End {
     /// Who sent it.
     Source,
@@ -165,6 +165,13 @@ impl Rule {
     pub fn address_in(self, end: End, version: IpVersion, set: &str) -> Rule {
         let (offset, length) = address_place(end, address_bytes(version));
         self.version(version).load(NETWORK, offset, length, REGISTER).lookup(set)
+    }
+
+    /// Matches an address whose first bits, and no others, are in a set. The version must have been matched.
+    pub fn prefix_in(self, end: End, version: IpVersion, bits: u8, set: &str) -> Rule {
+        let bytes = address_bytes(version);
+        let (offset, length) = address_place(end, bytes);
+        self.load(NETWORK, offset, length, REGISTER).masked(&mask(bytes, bits)).lookup(set)
     }
 
     /// Matches a port in a range. The protocol must have been matched.
@@ -469,7 +476,8 @@ fn length_of(bytes: &[u8]) -> u32 {
     u32::try_from(bytes.len()).expect("values of rules are short")
 }
 
-fn address_bytes(version: IpVersion) -> usize {
+/// Returns how many bytes an address has.
+pub fn address_bytes(version: IpVersion) -> usize {
     match version {
         IpVersion::V4 => 4,
         IpVersion::V6 => 16,

@@ -36,7 +36,7 @@ pub fn reset(stream: &TcpStream) {
     let _ = sockopt::set_socket_linger(stream, Some(Duration::ZERO));
 }
 
-/// Sets what connections have that the node only hands on: a vanished end is found within a minute and a half.
+/// Sets the options of each TCP connection of a module: no delay, and a vanished end is found within 90 s.
 pub fn prepare(stream: &TcpStream) {
     // Without these options it works too: later, or for longer than its other end lives.
     let _ = stream.set_nodelay(true);

@@ -368,7 +368,7 @@ import ctypes, glob, os, re, struct
 system = ctypes.CDLL(None, use_errno=True)
 def bpf(command, *words):
     attributes = ctypes.create_string_buffer(struct.pack(f'{len(words)}I', *words), 128)
-    result = system.syscall(321, command, attributes, 128)
+    result = system.syscall({'x86_64': 321, 'aarch64': 280}[os.uname().machine], command, attributes, 128)
     assert result >= 0, ctypes.get_errno()
     return result
 links = set()

@@ -207,6 +207,9 @@ fn withstand(
     attack: impl FnOnce() -> (f64, String) + Send,
 ) {
     let what = format!("{what}, IPv{}", [4, 6][version]);
+    // The long floods have the machine to themselves; beside other tests there is less of it for sender and node.
+    let load = Some(Load::now()).filter(|_| time < FULL);
+    let answer_time = load.map_or(ANSWER_TIME, |load| load.grown(ANSWER_TIME));
     let (is_over, times) = (AtomicBool::new(false), Mutex::new(Vec::new()));
     let asked = AtomicUsize::new(0);
     let (before, seen_before) = (resident_bytes(lab), seen(lab, counted));
@@ -229,20 +232,19 @@ fn withstand(
     let (after, seen) = (resident_bytes(lab), seen(lab, counted) - seen_before);
     let (mut times, asked) = (times.into_inner().unwrap(), asked.into_inner());
     times.sort_unstable();
-    let load = Load::now();
-    let in_time = times.iter().filter(|took| **took <= load.grown(ANSWER_TIME)).count();
+    let in_time = times.iter().filter(|took| **took <= answer_time).count();
     let mega = |bytes: u64| bytes >> 20;
     println!(
         "{what}: {sent:.0} per second of {rate} for {time:?}, {seen} seen; {more}{in_time} of {asked} requests within \
-         {ANSWER_TIME:?}, half within {} ms, the slowest {} ms; {} MiB before, {} MiB in the middle, {} MiB at the end",
+         {answer_time:?}, half within {} ms, the slowest {} ms; {} MiB before, {} MiB in the middle, {} MiB at the end",
         times.get(times.len() / 2).map_or(0, Duration::as_millis),
         times.last().map_or(0, Duration::as_millis),
         mega(before),
         mega(middle),
         mega(after)
     );
-    // A busy machine sends less.
-    assert!(sent >= 0.95 * f64::from(rate) / load.per_core().max(1.0), "{what}: only {sent:.0} of {rate} per second");
+    let share = load.map_or(1.0, |load| load.per_core().clamp(1.0, 4.0));
+    assert!(sent >= 0.95 * f64::from(rate) / share, "{what}: only {sent:.0} of {rate} per second");
     assert!(seen > 0, "{what}: the node has seen nothing of it");
     assert!(
         100 * in_time >= IN_TIME_PERCENT_MIN * asked,

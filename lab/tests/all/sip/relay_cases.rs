@@ -122,7 +122,9 @@ fn cases_of_other_relays_end_as_the_page_says(driver: Driver) {
             let found: Vec<String> = results.into_iter().map(|result| result.join().unwrap()).collect();
             eprintln!("| {name} | {} |", found.join(" | "));
             let said = rows.iter().find(|row| row[0] == *name).map_or(&[][..], |row| &row[1..=relays.len()]);
-            if *said != found {
+            // What rtpengine does may depend on which of two packets is first.
+            let holds = |(said, found): (&&str, &String)| said.split(" or ").any(|one| one == found);
+            if said.len() != found.len() || !said.iter().zip(&found).all(holds) {
                 wrong.push(format!("{name}: {found:?}, and the page says {said:?}"));
             }
         }

@@ -25,7 +25,7 @@ const BODY_BYTES: u64 = 1 << 20;
 #[test]
 fn uploads_of_any_length_arrive_as_they_were() {
     let origin = serve_each(|mut stream| Origin { waits: Duration::ZERO }.serve(&mut stream));
-    // What takes longer than a request may comes as it is.
+    // An upload that takes longer than a request may is not compressed.
     let mut module = Module::at(origin, 60 * REQUEST_MS);
     let mut client = connect(module.spec.port());
     let bytes = pattern(usize::try_from(5 * BODY_BYTES).unwrap());

@@ -70,9 +70,9 @@ fn an_origin_that_stands_still_takes_a_share() {
                 }
             }
         }
-        // One may be that which sees whether the origin is back.
+        // One may be that which sees whether the origin is back, and other tests have the cores, too: none waits as a rule.
         times.sort();
-        assert!(times[times.len() - 2] < grown(LONG_WAIT / 2), "they do not wait: {times:?}");
+        assert!(times[times.len() / 2] < LONG_WAIT / 2, "they do not wait: {times:?}");
 
         let left = || waiting.iter().filter(|stream| !is_over(stream)).count();
         let begun = Instant::now();

@@ -34,10 +34,10 @@ fn a_purge_of_nearly_a_million_keeps_nobody_waiting() {
 
 #[test]
 fn a_purge_of_many_keeps_nobody_waiting() {
-    let (waits, _) = purged(&filled(20_000), 20_000);
-    // Other tests have the cores, too.
-    let usual = waits[waits.len() / 2];
-    assert!(usual <= WAIT_TIME_MAX, "{usual:?}");
+    // Other tests have the cores, too: nine of ten waits of the quietest round.
+    let most = |(waits, _): (Vec<Duration>, Duration)| waits[waits.len() * 9 / 10];
+    let quietest = (0..3).map(|_| most(purged(&filled(20_000), 20_000))).min().unwrap();
+    assert!(quietest <= WAIT_TIME_MAX, "{quietest:?}");
 }
 
 fn filled(entries: u32) -> Arc<Share> {
