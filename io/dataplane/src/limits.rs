@@ -7,6 +7,8 @@ pub use netserv_model::limits::{BATCH_PACKETS_MAX, LANES_MAX};
 
 /// Filters of one node.
 pub const FILTERS_MAX: usize = 16_384;
+/// Filters that nf_tables takes in one change where there are more: it tells the place of each rule in one buffer.
+pub const CHANGES_AT_A_TIME: usize = 64;
 /// Devices without XDP whose packets `afxdp` has led to a netfilter queue.
 pub const DEVICES_BESIDE_MAX: usize = 1024;
 /// Bytes that one packet can take in a batch: the longest IP packet and the netlink headers around it. Not a multiple

@@ -13,6 +13,7 @@ use netserv_model::Filter;
 use netserv_model::effect::FilterId;
 
 use super::table::Table;
+use crate::limits;
 use crate::nfqueue::Nfqueue;
 use crate::rules::Rules;
 use crate::{Change, Driver as _, DriverConfig, DriverError, FilterTable, PacketId};
@@ -54,7 +55,8 @@ impl Filters {
         let queue = Nfqueue::open_beside(config, TAG)?;
         let installed: Vec<Change<'_>> =
             state.filters.iter().map(|(id, (filter, closed))| install(*id, filter, *closed)).collect();
-        queue.filters().change(&installed)?;
+        // The kernel tells the place of each rule at once, in a buffer.
+        installed.chunks(limits::CHANGES_AT_A_TIME).try_for_each(|some| queue.filters().change(some))?;
         state.rules = Some(Arc::clone(queue.rules()));
         Ok(queue)
     }

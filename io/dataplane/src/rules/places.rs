@@ -80,7 +80,8 @@ fn place(version: IpVersion, filter: &Filter) -> (End, IpNet) {
     };
     let net = net.unwrap_or(all);
     let coarse = IpNet::new(net.addr(), net.prefix_len() / STEP_BITS * STEP_BITS);
-    (end, coarse.expect("no prefix is longer than it was").trunc())
+    let coarse = coarse.expect("no prefix is longer than it was").trunc();
+    (if coarse.prefix_len() == 0 { End::Destination } else { end }, coarse)
 }
 
 fn set_name(end: End, bits: u8) -> String {
