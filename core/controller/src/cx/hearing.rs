@@ -19,7 +19,7 @@ pub(crate) struct Hearing {
 }
 
 impl Hearing {
-    /// Takes note of a filter that is about to be installed or removed.
+    /// Takes note of a filter that is about to be installed.
     pub(crate) fn note(&mut self, now: Instant, filter: &Filter) {
         let Some(source) = filter.source().filter(|_| is_of_web(filter)) else { return };
         let is_full = |begun: &BTreeMap<IpNet, Instant>| begun.len() >= HEARING_MAX && !begun.contains_key(&source);

@@ -38,10 +38,6 @@ pub(crate) fn begin_intercepts(cx: &mut Cx, key: &Key, intercepts: Vec<Intercept
 
 /// Takes rules away that were installed.
 pub(crate) fn remove_rules(cx: &mut Cx, key: &Key, rules: &[ModuleRule]) {
-    if cx.authority.evidence(&key.0).is_some() {
-        // A module sees packets until the packet path has heard of it.
-        rules.iter().for_each(|rule| cx.hearing.note(cx.now.instant, rule.filter.open()));
-    }
     change_filters(cx, key, Vec::new(), ids(rules, RuleKind::Show));
     for id in ids(rules, RuleKind::Intercept) {
         cx.start_effect(&key.0, Job::Intercepts(InterceptJob::End(id)), Purpose::Nothing);

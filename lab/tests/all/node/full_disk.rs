@@ -66,7 +66,7 @@ fn a_full_disk_refuses_packages_and_is_told_and_the_node_goes_on() {
             ours.is_some_and(|status| status.state == ModuleState::Running)
         });
     }
-    assert!(net.echoed());
+    eventually("the module answers", || net.echoed());
 }
 
 /// Goal: a file that is not a database stops the start, and the error has its name.
