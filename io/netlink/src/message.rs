@@ -3,6 +3,8 @@
 //!
 //! Numbers in headers are in the machine's own byte order; what the attributes hold is the business of each family.
 
+use std::net::IpAddr;
+
 /// Bytes of a message header.
 pub const HEADER_BYTES: usize = 16;
 /// Bytes of an attribute header.
@@ -97,6 +99,14 @@ pub fn nested(attributes: &[(u16, &[u8])]) -> Vec<u8> {
     let mut content = Vec::new();
     attributes.iter().for_each(|(kind, bytes)| append_attribute(&mut content, *kind, bytes));
     content
+}
+
+/// Returns an address as attributes hold it.
+pub fn octets(address: IpAddr) -> Vec<u8> {
+    match address {
+        IpAddr::V4(v4) => v4.octets().to_vec(),
+        IpAddr::V6(v6) => v6.octets().to_vec(),
+    }
 }
 
 /// Without the flags for nested and network-order attributes.

@@ -141,7 +141,7 @@ fn run(
                             return;
                         }
                     }
-                    Err(error) => tracing::warn!(%error, "the node goes on with the addresses that it had"),
+                    Err(error) => tracing::warn!(%error, "the node keeps the addresses that it had"),
                 }
             }
         }

@@ -504,7 +504,7 @@ fn late() -> EffectOutcome {
     EffectOutcome::Refused(Refusal::new(RefusalKind::FetchFailed, "checklist: the cache is too old"))
 }
 
-/// Returns a node on which nobody knows any more who is behind a stranger's checklist, a minute after it was let in.
+/// Returns a node that no longer knows who is behind a stranger's checklist, a minute after it let the stranger in.
 fn unknown() -> Node {
     let mut node = Node::with(rpki_policy());
     let_in(&mut node, "eve");
@@ -515,7 +515,7 @@ fn unknown() -> Node {
     }
     node.sleep_ms(25_000);
     node.commands();
-    assert_eq!(node.states(), [""; 0], "nothing is there while nobody knows");
+    assert_eq!(node.states(), [""; 0], "no module runs while the node does not know");
     node
 }
 
@@ -568,7 +568,7 @@ fn a_request_finds_what_would_come_back() {
 }
 
 /// Goal: modules come back after a restart, too, and a stranger's kept data has its day over that. Method: a node that starts from what was
-/// stored; somebody is behind the checklist, nobody is, or nobody knows.
+/// stored; somebody is behind the checklist, nobody is, or the node does not know.
 #[test]
 fn what_may_come_back_outlasts_a_restart() {
     let stored = last_stored(&unknown());
@@ -578,7 +578,7 @@ fn what_may_come_back_outlasts_a_restart() {
         node.now = node.now + Duration::from_secs(late_s);
         node.controller.restore(node.now, vec![stored.clone()]);
         let [asked] = looked_at(&mut node)[..] else { panic!("it is looked at") };
-        assert_eq!(node.states(), [""; 0], "nobody knows yet");
+        assert_eq!(node.states(), [""; 0], "the node does not know yet");
         (node, asked)
     };
     let (mut node, asked) = restart(100);
@@ -626,7 +626,7 @@ fn checklists_are_looked_at_again_though_one_is_not_answered() {
     node.sleep_ms(5000);
     node.sleep_ms(8000);
     node.commands();
-    assert_eq!(node.states(), [""; 0], "nobody knows for long who is behind the first");
+    assert_eq!(node.states(), [""; 0], "the node has not known for long who is behind the first");
     let counts = node.controller.counters();
     let looks = [counts.checklists_confirmed, counts.checklists_denied, counts.checklists_unknown];
     assert_eq!((looks, counts.checklists_ms), ([0, 1, 2], 2 * 8000));

@@ -11,12 +11,13 @@
 
 use netserv_model::{Filter, Protocol};
 use netserv_netlink::Requests;
+use netserv_netlink::message::octets;
 use netserv_netlink::nftables::{End, Hook, Rule, Table, Transaction, Verdict};
 use netserv_wire::ip::IpVersion;
 
 use super::limits::{FLOW_IDLE, FLOW_UNANSWERED, FLOWS_MAX, FLOWS_NEAR_MAX, ICMP_ERRORS_PER_SECOND};
 use super::matching::{
-    ICMP, ICMPV6, Permits, TCP, UDP, VERSIONS, lead_near, matching, node_set, octets, of_protocol, version_of,
+    ICMP, ICMPV6, Permits, TCP, UDP, VERSIONS, lead_near, matching, node_set, of_protocol, version_of,
 };
 use super::{intercept, rate};
 

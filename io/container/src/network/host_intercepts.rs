@@ -19,6 +19,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use netserv_model::container_link::{CONTAINER_LINKS_MAX, container_link_group, container_link_prefix};
 use netserv_model::{Filter, share};
+use netserv_netlink::message::octets;
 use netserv_netlink::nftables::{self, End, Hook, Rule, Table, Transaction, Verdict};
 use netserv_netlink::{Requests, Socket};
 use netserv_wire::ip::IpVersion;
@@ -27,7 +28,7 @@ use super::container_network::ContainerNetwork;
 use super::error::NetworkError;
 use super::limits::{INTERCEPTS_EACH, NODE_INTERCEPTS_MAX};
 use super::link_state::HostEnd;
-use super::matching::{TCP, VERSIONS, about_too_long, octets, too_long, version_of};
+use super::matching::{TCP, VERSIONS, about_too_long, too_long, version_of};
 use super::{intercept, link, routing, sockets};
 
 /// What a node leads to containers other than packets for their own addresses. Dropping it takes all of it away.

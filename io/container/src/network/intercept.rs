@@ -14,13 +14,14 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use netserv_model::Filter;
+use netserv_netlink::message::octets;
 use netserv_netlink::nftables::{End, Hook, Rule, Transaction, Verdict};
 use netserv_wire::ip::IpVersion;
 
 use super::error::NetworkError;
 use super::limits::INTERCEPTS_MAX;
 use super::matching::{
-    Intercept, Permits, TCP, VERSIONS, about_too_long, lead_near, node_set, octets, of_protocol, too_long, version_of,
+    Intercept, Permits, TCP, VERSIONS, about_too_long, lead_near, node_set, of_protocol, too_long, version_of,
 };
 
 /// Refuses filters that say nothing about connections to a port, and too many of them.

@@ -8,12 +8,11 @@ use std::os::fd::{AsRawFd as _, BorrowedFd};
 use ipnet::IpNet;
 use netserv_model::container_link::container_link_group;
 use netserv_model::usage::Traffic;
-use netserv_netlink::message::{FLAG_DUMP, Message, attributes, nested};
+use netserv_netlink::message::{FLAG_DUMP, Message, attributes, nested, octets};
 use netserv_netlink::{Refused, Requests, Socket};
 
 use super::error::NetworkError;
 use super::limits::MTU;
-use super::matching::octets;
 
 /// An Ethernet address.
 type Station = [u8; 6];

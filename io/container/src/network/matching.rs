@@ -7,6 +7,7 @@ use std::net::IpAddr;
 use ipnet::IpNet;
 use netserv_model::policy::NetworkRate;
 use netserv_model::{Filter, PortRange, Protocol};
+use netserv_netlink::message::octets;
 use netserv_netlink::nftables::{End, Rule, Transaction, Verdict};
 use netserv_wire::ip::IpVersion;
 
@@ -177,13 +178,6 @@ pub(super) fn node_set(version: IpVersion) -> &'static str {
 
 pub(super) fn version_of(address: IpAddr) -> IpVersion {
     if address.is_ipv4() { IpVersion::V4 } else { IpVersion::V6 }
-}
-
-pub(super) fn octets(address: IpAddr) -> Vec<u8> {
-    match address {
-        IpAddr::V4(v4) => v4.octets().to_vec(),
-        IpAddr::V6(v6) => v6.octets().to_vec(),
-    }
 }
 
 pub(super) const VERSIONS: [IpVersion; 2] = [IpVersion::V4, IpVersion::V6];

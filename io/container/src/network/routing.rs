@@ -4,12 +4,11 @@
 use std::io;
 use std::net::IpAddr;
 
-use netserv_netlink::message::{FLAG_DUMP, Message, attributes};
+use netserv_netlink::message::{FLAG_DUMP, Message, attributes, octets};
 use netserv_netlink::{Refused, Requests, Socket};
 use netserv_wire::ip::IpVersion;
 
 use super::link::{CREATE, EXCLUSIVE, OWN_PROTOCOL, REPLACE, address, family};
-use super::matching::octets;
 
 /// The place of our rules among others': after the node's own addresses, before what is usual.
 pub const PRIORITY: u32 = 7800;

@@ -6,7 +6,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::os::fd::{AsFd, BorrowedFd};
 
 use super::queueing;
-use crate::signal::routes::{self, Routes};
+use crate::signal::routes::{self, ADDRESS_ADDRESS, ADDRESS_LOCAL, NEW_ADDRESS, Routes};
 use crate::{DriverError, InterfaceId};
 use netserv_model::container_link::is_container_link;
 use netserv_netlink::message::{self, FLAG_ACK, FLAG_DUMP, Message};
@@ -290,8 +290,8 @@ impl Kernel {
         let family = u8::try_from(libc::AF_INET).expect("families are small");
         let octets = address.octets();
         let header = [family, 32, 0, SCOPE_LINK, a, b, c, d];
-        let list: [(u16, &[u8]); 2] = [(ADDRESS_PEER, &octets), (ADDRESS_LOCAL, &octets)];
-        let asked = self.routes.ask(NEW_ADDRESS, FLAG_ACK | FLAG_CREATE | FLAG_REPLACE, &header, &list, |_| ());
+        let list: [(u16, &[u8]); 2] = [(ADDRESS_ADDRESS, &octets), (ADDRESS_LOCAL, &octets)];
+        let asked = self.routes.ask(NEW_ADDRESS, FLAG_ACK | FLAG_REPLACE, &header, &list, |_| ());
         asked.map_err(|error| DriverError::system("giving a device an address", error))
     }
 
@@ -312,13 +312,8 @@ pub(super) fn interface_id(index: u32) -> InterfaceId {
 }
 
 const NEW_LINK: u16 = 16;
-const NEW_ADDRESS: u16 = 20;
-const ADDRESS_PEER: u16 = 1;
-const ADDRESS_LOCAL: u16 = 2;
 /// `RT_SCOPE_LINK`.
 const SCOPE_LINK: u8 = 253;
-/// `NLM_F_CREATE`.
-const FLAG_CREATE: u16 = 0x400;
 const GET_LINK: u16 = 18;
 const LINK_HEADER_BYTES: usize = 16;
 const LINK_ADDRESS: u16 = 1;
@@ -406,10 +401,7 @@ const ROUTE_GROUPS: u32 = 0x4 | 0x40 | 0x400;
 const RULE_GROUPS: u32 = 1 << 7 | 1 << 18;
 
 fn octets(address: IpAddr) -> (u8, Vec<u8>) {
-    match address {
-        IpAddr::V4(v4) => (2, v4.octets().to_vec()),
-        IpAddr::V6(v6) => (10, v6.octets().to_vec()),
-    }
+    (if address.is_ipv4() { 2 } else { 10 }, message::octets(address))
 }
 
 fn neighbour_header(family: u8, interface: u32, flags: u8) -> [u8; NEIGHBOUR_HEADER_BYTES] {

@@ -249,12 +249,11 @@ impl FilterTable for Rules {
         }
         let (mut places, mut other_rules) = (state.places.clone(), false);
         for id in &removing {
-            let rules = state.rules.get(id).into_iter().flatten();
-            for ((version, chain, handle), filter) in rules.zip(std::iter::repeat(&state.filters[id])) {
+            for (version, chain, handle) in state.rules.get(id).into_iter().flatten() {
                 batch.turn_to(self.table(*version));
                 batch.remove_rule(chain, *handle);
                 if Some(*chain) == self.guard {
-                    other_rules |= places.remove(&mut batch, *version, filter);
+                    other_rules |= places.remove(&mut batch, *version, &state.filters[id]);
                 }
             }
         }

@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use netserv_model::Filter;
+use netserv_netlink::message::octets;
 use netserv_netlink::nftables::{End, Rule, Transaction, address_bytes};
 use netserv_wire::ip::IpVersion;
 
@@ -37,7 +38,7 @@ impl Places {
                 batch.set(&name, bytes, None);
             }
             if *count == 1 {
-                batch.add_element(&name, &octets(&net));
+                batch.add_element(&name, &octets(net.addr()));
             }
         }
         is_new
@@ -55,7 +56,7 @@ impl Places {
         if net.prefix_len() == 0 {
             return self.sets.remove(&(version, end, 0));
         }
-        batch.remove_element(&set_name(end, net.prefix_len()), &octets(&net));
+        batch.remove_element(&set_name(end, net.prefix_len()), &octets(net.addr()));
         false
     }
 
@@ -90,13 +91,6 @@ fn set_name(end: End, bits: u8) -> String {
         End::Destination => "to",
     };
     format!("{end}-{bits}")
-}
-
-fn octets(net: &IpNet) -> Vec<u8> {
-    match net {
-        IpNet::V4(net) => net.addr().octets().to_vec(),
-        IpNet::V6(net) => net.addr().octets().to_vec(),
-    }
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use std::sync::{Mutex, PoisonError};
 
 use ipnet::IpNet;
 use netserv_model::route::RouteChange;
-use netserv_netlink::message::{self, FLAG_DUMP, Message};
+use netserv_netlink::message::{self, FLAG_DUMP, Message, octets};
 use netserv_netlink::{Family, Socket};
 use rustix::net::{AddressFamily, SocketType, netdevice};
 
@@ -105,10 +105,7 @@ impl Routes {
 
     /// Hands over the route of the node's own packets to `destination`, if there is one.
     fn ask_for_route(&self, destination: IpAddr, mark: u32, each: impl FnMut(Message<'_>)) -> Result<(), DriverError> {
-        let (family, octets) = match destination {
-            IpAddr::V4(v4) => (FAMILY_V4, v4.octets().to_vec()),
-            IpAddr::V6(v6) => (FAMILY_V6, v6.octets().to_vec()),
-        };
+        let (family, octets) = (if destination.is_ipv4() { FAMILY_V4 } else { FAMILY_V6 }, octets(destination));
         let prefix_length = u8::try_from(octets.len() * 8).expect("an address has at most 128 bits");
         let header = [family, prefix_length, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
         let mark = mark.to_ne_bytes();
@@ -185,11 +182,11 @@ impl AsFd for RouteMonitor {
 const FAMILY_V4: u8 = 2;
 const FAMILY_V6: u8 = 10;
 
-const NEW_ADDRESS: u16 = 20;
+pub(crate) const NEW_ADDRESS: u16 = 20;
 const GET_ADDRESS: u16 = 22;
 const ADDRESS_HEADER_BYTES: usize = 8;
-const ADDRESS_ADDRESS: u16 = 1;
-const ADDRESS_LOCAL: u16 = 2;
+pub(crate) const ADDRESS_ADDRESS: u16 = 1;
+pub(crate) const ADDRESS_LOCAL: u16 = 2;
 
 const NEW_ROUTE: u16 = 24;
 const DELETED_ROUTE: u16 = 25;

@@ -333,7 +333,7 @@ fn manifest(dir: &Path, name: &str) -> PathBuf {
 
 /// Waits for something to be so, as long as it may take on a slow machine with much to do.
 pub fn eventually(what: &str, condition: impl FnMut() -> bool) {
-    assert!(wait_until(EVENTUALLY, condition), "{what}: not within {EVENTUALLY:?}");
+    assert!(wait_until(EVENTUALLY, condition), "{what}: not within {:?}", grown(EVENTUALLY));
 }
 
 const EVENTUALLY: Duration = Duration::from_secs(20);
