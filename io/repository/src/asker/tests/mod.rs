@@ -14,13 +14,15 @@ use ureq::tls::Certificate;
 
 use super::*;
 
+mod servers;
+
 const TIME: Duration = Duration::from_millis(700);
 /// How long one that answers may take on a busy machine.
 const LONG: Duration = Duration::from_secs(60);
-const AUTHORITY: &[u8] = include_bytes!("../../tests/certificates/authority.pem");
-const ADDRESS: &[u8] = include_bytes!("../../tests/certificates/address.pem");
-const ELSEWHERE: &[u8] = include_bytes!("../../tests/certificates/elsewhere.pem");
-const EXPIRED: &[u8] = include_bytes!("../../tests/certificates/expired.pem");
+const AUTHORITY: &[u8] = include_bytes!("../../../tests/certificates/authority.pem");
+const ADDRESS: &[u8] = include_bytes!("../../../tests/certificates/address.pem");
+const ELSEWHERE: &[u8] = include_bytes!("../../../tests/certificates/elsewhere.pem");
+const EXPIRED: &[u8] = include_bytes!("../../../tests/certificates/expired.pem");
 
 /// A server and how many asked it.
 struct Server {
