@@ -10,30 +10,16 @@
 //! Everything acts in the network namespace of the calling thread.
 
 pub mod afxdp;
-pub mod batch;
 pub mod choose;
-mod config;
-mod counted;
-mod destinations;
-pub mod driver;
-pub mod dummy;
-pub mod error;
-mod filters;
-mod ids;
-mod inject;
-pub mod limits;
 pub mod nfqueue;
-mod packet;
 mod rules;
 pub mod signal;
-mod sockaddr;
-mod sys;
-pub mod wrap;
 
-pub use batch::{Batch, Packet};
+pub use netserv_plane::{
+    Batch, Change, Counters, DestinationCount, DestinationCounters, Driver, DriverConfig, DriverError, Egress,
+    FilterTable, Final, InterfaceId, MARK_DEFAULT, Packet, PacketId, Passage, XdpForward, batch, driver, dummy, error,
+    limits, wrap,
+};
+use netserv_plane::{counted, destinations, filters, inject, packet, routes, sockaddr, sys};
+
 pub use choose::{DriverKind, Probe};
-pub use config::{DriverConfig, MARK_DEFAULT, XdpForward};
-pub use counted::{DestinationCount, DestinationCounters};
-pub use driver::{Change, Counters, Driver, Egress, FilterTable, Final};
-pub use error::DriverError;
-pub use ids::{InterfaceId, PacketId};

@@ -7,7 +7,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use netserv_netlink::message::{self, FLAG_DUMP, Message};
 use netserv_netlink::{Family, Socket};
 
-use crate::signal::routes::{self, Routes};
+use crate::routes::{self, Routes};
 use crate::{DriverError, sys};
 
 /// What one device can do.

@@ -6,7 +6,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::os::fd::{AsFd, BorrowedFd};
 
 use super::queueing;
-use crate::signal::routes::{self, ADDRESS_ADDRESS, ADDRESS_LOCAL, NEW_ADDRESS, Routes};
+use crate::routes::{self, ADDRESS_ADDRESS, ADDRESS_LOCAL, NEW_ADDRESS, Routes};
 use crate::{DriverError, InterfaceId};
 use netserv_model::container_link::is_container_link;
 use netserv_netlink::message::{self, FLAG_ACK, FLAG_DUMP, Message};

@@ -11,11 +11,10 @@ use netserv_wire::gist::{MAGIC, UDP_PORT};
 use netserv_wire::ip::{IpView, build, checksum};
 use rustix::event::epoll;
 
-use super::passage::Passage;
 use crate::nfqueue::queue::{Queue, QueueConfig};
 use crate::nfqueue::{Decision, Outcome};
 use crate::rules::Signaling;
-use crate::{Batch, DriverConfig, DriverError, InterfaceId, PacketId, limits};
+use crate::{Batch, DriverConfig, DriverError, InterfaceId, PacketId, Passage, limits};
 
 /// A signaling message for somebody else, held until it is accepted or dropped.
 #[derive(Clone, Debug, PartialEq, Eq)]

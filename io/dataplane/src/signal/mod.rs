@@ -5,13 +5,11 @@
 
 mod control;
 mod interceptor;
-mod passage;
-pub(crate) mod routes;
 mod socket;
 mod unreachable;
 
+pub use crate::Passage;
+pub use crate::routes::{LocalAddress, LocalAddresses, RouteMonitor, Routes};
 pub use interceptor::{Intercepted, Interceptor, InterceptorCounters};
-pub use passage::Passage;
-pub use routes::{LocalAddress, LocalAddresses, RouteMonitor, Routes};
 pub use socket::{QModeHeader, Received, SendCounters, SignalConfig, SignalKind, SignalSocket};
 pub use unreachable::UnreachableKind;

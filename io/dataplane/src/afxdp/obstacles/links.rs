@@ -8,7 +8,7 @@ use netserv_netlink::{Family, Socket};
 
 use crate::DriverError;
 use crate::afxdp::kernel::{Interface, Kernel};
-use crate::signal::routes;
+use crate::routes;
 
 /// Tells when links change in what obstacles depend on. A device that comes up has the queueing discipline that is usual on
 /// this machine, of which the kernel gives no news.

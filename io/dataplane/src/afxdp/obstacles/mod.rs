@@ -19,7 +19,7 @@ use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 
 use super::kernel::{Interface, Kernel};
 use super::program::Program;
-use crate::signal::routes;
+use crate::routes;
 use crate::{DriverError, XdpForward, limits, rules};
 
 /// What is in the way of forwarding in XDP, in words.

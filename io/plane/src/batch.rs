@@ -81,24 +81,24 @@ impl Batch {
     }
 
     /// Takes packets out by name.
-    pub(crate) fn remove(&mut self, ids: &[PacketId]) {
+    pub fn remove(&mut self, ids: &[PacketId]) {
         if !ids.is_empty() {
             self.entries.retain(|entry| !ids.contains(&entry.id));
         }
     }
 
     /// Returns the memory of all slots, to receive into.
-    pub(crate) fn storage_mut(&mut self) -> &mut [u8] {
+    pub fn storage_mut(&mut self) -> &mut [u8] {
         &mut self.storage
     }
 
     /// Returns the first bytes of a slot.
-    pub(crate) fn slot(&self, slot: usize, length: usize) -> &[u8] {
+    pub fn slot(&self, slot: usize, length: usize) -> &[u8] {
         &self.storage[slot * limits::SLOT_BYTES..][..length]
     }
 
     /// Makes a packet of what was received into a slot.
-    pub(crate) fn adopt(&mut self, id: PacketId, interface: InterfaceId, slot: usize, range: Range<usize>) {
+    pub fn adopt(&mut self, id: PacketId, interface: InterfaceId, slot: usize, range: Range<usize>) {
         let start = slot * limits::SLOT_BYTES;
         self.entries.push(Entry { id, interface, range: start + range.start..start + range.end });
     }

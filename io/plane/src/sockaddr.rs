@@ -4,10 +4,10 @@
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
 
 /// Bytes of the longer of the two forms, `sockaddr_in6`.
-pub(crate) const BYTES_MAX: usize = 28;
+pub const BYTES_MAX: usize = 28;
 
 /// Returns a `sockaddr_in` or `sockaddr_in6`.
-pub(crate) fn encode(address: SocketAddr) -> Vec<u8> {
+pub fn encode(address: SocketAddr) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(BYTES_MAX);
     match address {
         SocketAddr::V4(v4) => {
@@ -28,7 +28,7 @@ pub(crate) fn encode(address: SocketAddr) -> Vec<u8> {
 }
 
 /// Reads a `sockaddr_in` or `sockaddr_in6`; `None` for anything else.
-pub(crate) fn decode(bytes: &[u8]) -> Option<SocketAddr> {
+pub fn decode(bytes: &[u8]) -> Option<SocketAddr> {
     let (family, rest) = bytes.split_first_chunk::<2>()?;
     let (port, rest) = rest.split_first_chunk::<2>()?;
     let port = u16::from_be_bytes(*port);

@@ -6,7 +6,7 @@ use netserv_wire::ip::IpView;
 use crate::DriverError;
 
 /// Takes apart a packet that ends where its own header says.
-pub(crate) fn whole(packet: &[u8]) -> Result<IpView<'_>, DriverError> {
+pub fn whole(packet: &[u8]) -> Result<IpView<'_>, DriverError> {
     let view = IpView::parse(packet).map_err(|error| DriverError::BadPacket { why: error.to_string() })?;
     if view.bytes().len() == packet.len() {
         return Ok(view);
@@ -15,9 +15,9 @@ pub(crate) fn whole(packet: &[u8]) -> Result<IpView<'_>, DriverError> {
 }
 
 /// Why a verdict's bytes are no packet, for people.
-pub(crate) const NOT_WHOLE: &str = "its new bytes are no whole IP packet";
+pub const NOT_WHOLE: &str = "its new bytes are no whole IP packet";
 /// Why a destination is refused, for people.
-pub(crate) const NO_MACHINE: &str = "its new destination is no address of another machine that a route leads to";
+pub const NO_MACHINE: &str = "its new destination is no address of another machine that a route leads to";
 
 #[cfg(test)]
 pub(crate) mod testing {

@@ -77,7 +77,7 @@ impl Routes {
     }
 
     /// Opens the way to ask a family of generic netlink.
-    pub(crate) fn generic() -> Result<Routes, DriverError> {
+    pub fn generic() -> Result<Routes, DriverError> {
         Ok(Routes { socket: Mutex::new(open(Family::Generic)?) })
     }
 
@@ -132,7 +132,7 @@ impl Routes {
     }
 
     /// Asks, and hands over each message of the answer, as [`Socket::ask`].
-    pub(crate) fn ask(
+    pub fn ask(
         &self,
         kind: u16,
         flags: u16,
@@ -182,11 +182,14 @@ impl AsFd for RouteMonitor {
 const FAMILY_V4: u8 = 2;
 const FAMILY_V6: u8 = 10;
 
-pub(crate) const NEW_ADDRESS: u16 = 20;
+/// `RTM_NEWADDR`.
+pub const NEW_ADDRESS: u16 = 20;
 const GET_ADDRESS: u16 = 22;
 const ADDRESS_HEADER_BYTES: usize = 8;
-pub(crate) const ADDRESS_ADDRESS: u16 = 1;
-pub(crate) const ADDRESS_LOCAL: u16 = 2;
+/// `IFA_ADDRESS`.
+pub const ADDRESS_ADDRESS: u16 = 1;
+/// `IFA_LOCAL`.
+pub const ADDRESS_LOCAL: u16 = 2;
 
 const NEW_ROUTE: u16 = 24;
 const DELETED_ROUTE: u16 = 25;
@@ -220,12 +223,12 @@ fn open(family: Family) -> Result<Socket, DriverError> {
 }
 
 /// Opens a socket that hears of changes in these groups.
-pub(crate) fn listen(family: Family, groups: u32) -> Result<Socket, DriverError> {
+pub fn listen(family: Family, groups: u32) -> Result<Socket, DriverError> {
     Socket::listening(family, groups).map_err(failed)
 }
 
 /// As [`listen`]; `None` if the kernel has no such family.
-pub(crate) fn listen_if_there(family: Family, groups: u32) -> Result<Option<Socket>, DriverError> {
+pub fn listen_if_there(family: Family, groups: u32) -> Result<Option<Socket>, DriverError> {
     match Socket::listening(family, groups) {
         Err(error) if error.raw_os_error() == Some(libc::EPROTONOSUPPORT) => Ok(None),
         opened => opened.map(Some).map_err(failed),
@@ -304,7 +307,7 @@ fn parse_address(message: Message<'_>) -> Option<LocalAddress> {
 }
 
 /// Reads an address of either version.
-pub(crate) fn parse_ip(content: &[u8]) -> Option<IpAddr> {
+pub fn parse_ip(content: &[u8]) -> Option<IpAddr> {
     match content.len() {
         4 => content.first_chunk().map(|octets: &[u8; 4]| Ipv4Addr::from(*octets).into()),
         16 => content.first_chunk().map(|octets: &[u8; 16]| Ipv6Addr::from(*octets).into()),

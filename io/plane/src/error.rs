@@ -86,7 +86,7 @@ pub enum DriverError {
 
 impl DriverError {
     /// Returns the error for a failed system call; lack of permission becomes [`DriverError::NotPermitted`].
-    pub(crate) fn system(what: &'static str, source: impl Into<io::Error>) -> DriverError {
+    pub fn system(what: &'static str, source: impl Into<io::Error>) -> DriverError {
         let source = source.into();
         if source.kind() == io::ErrorKind::PermissionDenied {
             return DriverError::NotPermitted { what };

@@ -10,17 +10,23 @@ use crate::limits;
 
 /// One datagram to be sent: an address as `sockaddr` bytes, control messages, content.
 #[derive(Clone, Copy)]
-pub(crate) struct Outgoing<'a> {
+pub struct Outgoing<'a> {
+    /// Whom it is for, as `sockaddr`.
     pub address: &'a [u8],
+    /// Control messages.
     pub control: &'a [u8],
+    /// Its content.
     pub payload: &'a [u8],
 }
 
 /// How much of each buffer one received datagram filled.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Filled {
+pub struct Filled {
+    /// Bytes of the address.
     pub address: usize,
+    /// Bytes of control messages.
     pub control: usize,
+    /// Bytes of the content.
     pub payload: usize,
     /// Whether content or control messages were cut off.
     pub truncated: bool,
@@ -30,7 +36,7 @@ pub(crate) struct Filled {
 ///
 /// `lengths` says afterwards how long each one is; one that was cut off counts as 0 bytes. As many are taken as
 /// `lengths` and `storage` have room for, at most [`limits::BATCH_PACKETS_MAX`].
-pub(crate) fn receive_many(fd: impl AsFd, storage: &mut [u8], lengths: &mut [usize]) -> io::Result<usize> {
+pub fn receive_many(fd: impl AsFd, storage: &mut [u8], lengths: &mut [usize]) -> io::Result<usize> {
     // SAFETY: all-zero is a valid value of these C structs: null pointers and zero lengths.
     let (mut vectors, mut headers): (
         [libc::iovec; limits::BATCH_PACKETS_MAX],
@@ -58,7 +64,7 @@ pub(crate) fn receive_many(fd: impl AsFd, storage: &mut [u8], lengths: &mut [usi
 }
 
 /// Sends datagrams without waiting; returns how many went out. An error is that of the first one.
-pub(crate) fn send_many(fd: impl AsFd, datagrams: &[Outgoing<'_>]) -> io::Result<usize> {
+pub fn send_many(fd: impl AsFd, datagrams: &[Outgoing<'_>]) -> io::Result<usize> {
     let mut vectors: Vec<libc::iovec> = datagrams
         .iter()
         .map(|datagram| libc::iovec {
@@ -88,7 +94,7 @@ pub(crate) fn send_many(fd: impl AsFd, datagrams: &[Outgoing<'_>]) -> io::Result
 }
 
 /// Receives one datagram without waiting, or with `flags` containing `MSG_ERRQUEUE` one error.
-pub(crate) fn receive(
+pub fn receive(
     fd: impl AsFd,
     address: &mut [u8],
     control: &mut [u8],
@@ -116,7 +122,7 @@ pub(crate) fn receive(
 }
 
 /// Sets a socket option that is an `int`.
-pub(crate) fn set_option(fd: impl AsFd, level: i32, name: i32, value: i32) -> io::Result<()> {
+pub fn set_option(fd: impl AsFd, level: i32, name: i32, value: i32) -> io::Result<()> {
     let length = libc::socklen_t::try_from(size_of::<i32>()).expect("4 fits");
     // SAFETY: the pointer and length are those of `value`, which lives across the call and is only read.
     let result = unsafe { libc::setsockopt(fd.as_fd().as_raw_fd(), level, name, (&raw const value).cast(), length) };
@@ -125,7 +131,7 @@ pub(crate) fn set_option(fd: impl AsFd, level: i32, name: i32, value: i32) -> io
 
 /// Returns how many packets the kernel could not give to a socket since it was opened, for lack of room in its buffer; the
 /// number wraps. Linux 4.12 and later know it.
-pub(crate) fn socket_drops(fd: impl AsFd) -> io::Result<u32> {
+pub fn socket_drops(fd: impl AsFd) -> io::Result<u32> {
     let mut values = [0_u32; SK_MEMINFO_VARS];
     let mut length = libc::socklen_t::try_from(size_of_val(&values)).expect("36 fits");
     // SAFETY: the pointer and length are those of `values`, which lives across the call; the kernel writes no more than that.
@@ -141,7 +147,7 @@ const SK_MEMINFO_DROPS: usize = 8;
 const SK_MEMINFO_VARS: usize = 9;
 
 /// Returns how many bytes of the machine's memory can be had without others losing theirs, if the system tells.
-pub(crate) fn memory_available() -> Option<usize> {
+pub fn memory_available() -> Option<usize> {
     memory_available_in(&std::fs::read_to_string("/proc/meminfo").ok()?)
 }
 

@@ -12,11 +12,11 @@ use std::time::{Duration, Instant};
 
 use netserv_netlink::{Family, Socket};
 
-use crate::signal::routes::{self, Routes};
+use crate::routes::{self, Routes};
 use crate::{DriverError, limits};
 
 /// What is known of destinations. It is forgotten at every notice of a change, and after a short while in any case.
-pub(crate) struct Destinations {
+pub struct Destinations {
     routes: Routes,
     /// Tells when links, addresses, routes or rules of routing change.
     notices: Socket,
@@ -74,7 +74,7 @@ const BELIEVED: Duration = Duration::from_secs(5);
 
 /// Returns whether an address can be one of a machine somewhere: not of this one, of whoever shares a link with it (a
 /// cloud's metadata service is such), of many or of none.
-pub(crate) fn is_beyond_one_link(address: IpAddr) -> bool {
+pub fn is_beyond_one_link(address: IpAddr) -> bool {
     let near = match address {
         IpAddr::V4(v4) => v4.is_link_local() || v4.is_broadcast() || v4.octets()[0] == 0,
         // The kernel takes a mapped address for the IPv4 address in it.

@@ -9,10 +9,9 @@ use std::time::{Duration, SystemTime};
 use netserv_model::api::DeviceInfo;
 use netserv_wire::ip::IpView;
 
-use crate::signal::Passage;
 use crate::{
     Batch, Counters, DestinationCounters, Driver, DriverError, Egress, FilterTable, Final, InterfaceId, PacketId,
-    limits,
+    Passage, limits,
 };
 
 /// A driver whose packets are logged at `trace` level and kept in a [`TraceLog`].

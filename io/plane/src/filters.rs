@@ -10,7 +10,7 @@ use netserv_model::effect::FilterId;
 use crate::{Change, DriverError, limits};
 
 /// Makes the changes to a table of filters; after an error the table is not to be used.
-pub(crate) fn apply(filters: &mut BTreeMap<FilterId, Filter>, changes: &[Change<'_>]) -> Result<(), DriverError> {
+pub fn apply(filters: &mut BTreeMap<FilterId, Filter>, changes: &[Change<'_>]) -> Result<(), DriverError> {
     for change in changes {
         match *change {
             Change::Install(id, filter) | Change::InstallClosed(id, filter) => {

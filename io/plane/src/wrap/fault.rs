@@ -9,9 +9,9 @@ use std::time::{Duration, Instant};
 
 use netserv_model::api::DeviceInfo;
 
-use crate::signal::Passage;
 use crate::{
-    Batch, Change, Counters, DestinationCounters, Driver, DriverError, Egress, FilterTable, Final, PacketId, limits,
+    Batch, Change, Counters, DestinationCounters, Driver, DriverError, Egress, FilterTable, Final, PacketId, Passage,
+    limits,
 };
 
 /// Which trouble to make.

@@ -35,7 +35,7 @@ struct Shared {
 
 impl Passage {
     /// Makes a passage, with the device by which messages go on and its name.
-    pub(crate) fn new(device: &str, kernel: Arc<File>) -> Result<Passage, DriverError> {
+    pub fn new(device: &str, kernel: Arc<File>) -> Result<Passage, DriverError> {
         let news = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
             .map_err(|error| DriverError::system("making an event for signaling", error))?;
         Ok(Passage(Arc::new(Shared {
@@ -51,7 +51,7 @@ impl Passage {
 
     /// Hands a message over, or loses it where more come than are taken: a Query that goes on unseen would tell its sender
     /// that this node is not there. False if nobody takes messages any more, so that it is to go on.
-    pub(crate) fn offer(&self, interface: InterfaceId, packet: &[u8]) -> bool {
+    pub fn offer(&self, interface: InterfaceId, packet: &[u8]) -> bool {
         let mut waiting = self.0.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         // Looked at under the lock, so that nothing is left behind by the last look of who closes.
         if self.0.is_closed.load(Ordering::Relaxed) {
@@ -69,18 +69,19 @@ impl Passage {
     }
 
     /// Says whether messages may come in by devices that the plane does not serve.
-    pub(crate) fn set_partial(&self, is_partial: bool) {
+    pub fn set_partial(&self, is_partial: bool) {
         if self.0.is_partial.swap(is_partial, Ordering::Relaxed) != is_partial {
             self.tell();
         }
     }
 
-    pub(super) fn is_partial(&self) -> bool {
+    /// Returns whether messages may come in by devices that the plane does not serve.
+    pub fn is_partial(&self) -> bool {
         self.0.is_partial.load(Ordering::Relaxed)
     }
 
     /// Takes what waits, the oldest first, at most so much.
-    pub(super) fn take(&self, at_most: usize) -> Vec<(InterfaceId, Arc<[u8]>)> {
+    pub fn take(&self, at_most: usize) -> Vec<(InterfaceId, Arc<[u8]>)> {
         // Before the look, so that what comes after it is told again. It fails if there are no news.
         let _ = rustix::io::read(&self.0.news, &mut [0; 8]);
         let mut waiting = self.0.waiting.lock().unwrap_or_else(PoisonError::into_inner);
@@ -93,12 +94,12 @@ impl Passage {
     }
 
     /// Lets a packet go on by the kernel; returns whether the kernel took it.
-    pub(super) fn pass(&self, packet: &[u8]) -> bool {
+    pub fn pass(&self, packet: &[u8]) -> bool {
         (&*self.0.kernel).write(packet).is_ok()
     }
 
     /// Takes no more, and lets go on what waits.
-    pub(super) fn close(&self) {
+    pub fn close(&self) {
         let mut waiting = self.0.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         self.0.is_closed.store(true, Ordering::Relaxed);
         for (_, packet) in waiting.drain(..) {
@@ -106,12 +107,13 @@ impl Passage {
         }
     }
 
-    pub(super) fn lost(&self) -> u64 {
+    /// Returns how many messages found no room.
+    pub fn lost(&self) -> u64 {
         self.0.lost.load(Ordering::Relaxed)
     }
 
     /// Returns the device by which messages go on.
-    pub(super) fn device(&self) -> &str {
+    pub fn device(&self) -> &str {
         &self.0.device
     }
 

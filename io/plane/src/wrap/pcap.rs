@@ -13,10 +13,9 @@ use std::time::{Duration, SystemTime};
 use netserv_model::api::DeviceInfo;
 
 use super::trace::Named;
-use crate::signal::Passage;
 use crate::{
     Batch, Counters, DestinationCounters, Driver, DriverError, Egress, FilterTable, Final, InterfaceId, PacketId,
-    limits,
+    Passage, limits,
 };
 
 /// A driver whose packets are written to a file.

@@ -24,8 +24,7 @@ use netserv_model::api::DeviceInfo;
 use netserv_model::effect::FilterId;
 
 use crate::counted::{DestinationCounters, Uncounted};
-use crate::signal::Passage;
-use crate::{Batch, DriverError, InterfaceId, PacketId};
+use crate::{Batch, DriverError, InterfaceId, PacketId, Passage};
 
 /// What becomes of a received packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

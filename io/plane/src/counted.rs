@@ -39,7 +39,7 @@ pub trait DestinationCounters: Send + Sync {
 ///
 /// # Errors
 /// [`DriverError::PrefixesFull`] if there are more than [`limits::COUNTED_PREFIXES_MAX`].
-pub(crate) fn distinct(prefixes: &[IpNet]) -> Result<Vec<IpNet>, DriverError> {
+pub fn distinct(prefixes: &[IpNet]) -> Result<Vec<IpNet>, DriverError> {
     let distinct: BTreeSet<IpNet> = prefixes.iter().map(IpNet::trunc).collect();
     match distinct.len() > limits::COUNTED_PREFIXES_MAX {
         true => Err(DriverError::PrefixesFull(distinct.len())),
@@ -48,7 +48,7 @@ pub(crate) fn distinct(prefixes: &[IpNet]) -> Result<Vec<IpNet>, DriverError> {
 }
 
 /// The counters of a plane that has none.
-pub(crate) struct Uncounted;
+pub struct Uncounted;
 
 impl DestinationCounters for Uncounted {
     fn count(&self, prefixes: &[IpNet]) -> Result<(), DriverError> {

@@ -16,7 +16,7 @@ use crate::destinations::Destinations;
 use crate::{DriverError, limits, packet, sockaddr, sys};
 
 /// Raw sockets for both versions and what is to be sent with the next flush.
-pub(crate) struct Injector {
+pub struct Injector {
     v4: OwnedFd,
     /// `None` where the kernel has no IPv6.
     v6: Option<OwnedFd>,
@@ -34,9 +34,12 @@ struct Waiting {
 
 /// What became of the packets of one flush.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Sent {
+pub struct Sent {
+    /// New packets that went out.
     pub injected: u64,
+    /// Received ones that went out on their new way.
     pub redirected: u64,
+    /// Those that did not.
     pub failed: u64,
 }
 
