@@ -11,7 +11,6 @@ use anyhow::Result;
 use netserv_api::{DrainReport, ModuleList, NodeInfo, Reloaded, UserList};
 use netserv_container::network::ContainerNetwork;
 use netserv_container::{Container, MediaJob};
-use netserv_dataplane::signal::{Intercepted, LocalAddresses};
 use netserv_model::api::{PostRequest, RequestResult, UsageReport};
 use netserv_model::application::{ApplicationCall, ApplicationEvent};
 use netserv_model::effect::{ModuleSlot, News};
@@ -22,6 +21,8 @@ use netserv_node::gist::{AssociationId, Channel, FlowScope, IcmpError, Interface
 use netserv_node::{ClientId, Ends, OwnedDatagram};
 use netserv_packet_loop::PacketEvent;
 use netserv_packet_loop::feed::{Feed, TraceRefusal};
+use netserv_plane::routes::LocalAddresses;
+use netserv_signal::Intercepted;
 use tokio::net::TcpStream;
 use tokio::sync::{mpsc, oneshot};
 use tokio_rustls::TlsStream;

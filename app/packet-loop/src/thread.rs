@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
 use netserv_container::ScheduledThread;
-use netserv_dataplane::Driver;
 use netserv_model::limits::LANES_MAX;
+use netserv_plane::Driver;
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity, set_current_timer_slack};
 
@@ -282,7 +282,7 @@ impl Drop for PacketThread {
 
 #[cfg(test)]
 mod tests {
-    use netserv_dataplane::dummy::Dummy;
+    use netserv_plane::dummy::Dummy;
 
     use super::*;
 

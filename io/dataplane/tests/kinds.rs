@@ -15,8 +15,10 @@ use std::time::{Duration, Instant};
 
 use common::Chain;
 use common::contract::{RECEIVER, ROUTER, SENDER};
-use netserv_dataplane::{Batch, Change, Counters, Driver, DriverConfig, Final, afxdp, nfqueue};
 use netserv_model::effect::FilterId;
+use netserv_plane::{Batch, Change, Counters, Driver, DriverConfig, Final};
+use netserv_plane_afxdp as afxdp;
+use netserv_plane_nfqueue as nfqueue;
 
 /// Lanes of each driver, and queues of each veth.
 pub(crate) const LANES: usize = 1;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Named bounds of the drivers. Each has a test that hits it.
+//! Named bounds that all planes have, and those of the plane in memory and of the wrappers. Each has a test that hits it.
 
 use std::time::Duration;
 
@@ -7,32 +7,17 @@ pub use netserv_model::limits::{BATCH_PACKETS_MAX, LANES_MAX};
 
 /// Filters of one node.
 pub const FILTERS_MAX: usize = 16_384;
-/// Filters that nf_tables takes in one change where there are more: it tells the place of each rule in one buffer.
-pub const CHANGES_AT_A_TIME: usize = 64;
-/// Devices without XDP whose packets `afxdp` has led to a netfilter queue.
-pub const DEVICES_BESIDE_MAX: usize = 1024;
 /// Bytes that one packet can take in a batch: the longest IP packet and the netlink headers around it. Not a multiple
 /// of a page, so that the starts of the packets do not all fall into the same cache sets.
 pub const SLOT_BYTES: usize = 65_536 + 1024 + 320;
 /// Packets waiting in a lane of the dummy driver; more are refused.
 pub const DUMMY_WAITING_MAX: usize = 65_536;
-/// Packets of a netfilter queue, from the oldest undecided one to the youngest; a packet that waits longer is decided
-/// by the driver.
-pub const WINDOW_PACKETS_MAX: usize = 65_536;
-/// Netfilter queue numbers that are tried, from the configured one on.
-pub const QUEUE_NUMBERS_TRIED: u16 = 64;
 /// Packets that wait to be sent by a raw socket until the next flush; more are counted as failed.
 pub const INJECTED_WAITING_MAX: usize = 1024;
 /// Destinations of modules' packets whose routes are remembered; at one more all are forgotten and asked for again.
 pub const DESTINATIONS_MAX: usize = 65_536;
-/// Signaling messages that the interceptor holds; the oldest is lost when one more comes.
-pub const INTERCEPTED_WAITING_MAX: usize = 512;
 /// Signaling messages that a plane took off and that the interceptor has not looked at; more are lost.
 pub const PASSAGE_WAITING_MAX: usize = 1024;
-/// Signaling messages of one kind and version of IP that wait for room in their socket; the oldest is lost when one more comes.
-pub const SEND_WAITING_MAX: usize = 256;
-/// How long they wait at most: after that their sender sends another one anyway (T1 of RFC 5971 §5.3.3).
-pub const SEND_WAITING_TIME_MAX: Duration = Duration::from_millis(500);
 /// Packets that the trace wrapper remembers at most.
 pub const TRACE_PACKETS_MAX: usize = 65_536;
 /// Bytes of each packet that the trace wrapper remembers.
@@ -41,42 +26,7 @@ pub const TRACE_BYTES_MAX: usize = 128;
 pub const DELAYED_MAX: usize = 4096;
 /// Packets that the pcap wrapper keeps until their verdict; further ones are written down without one.
 pub const PCAP_WAITING_MAX: usize = 4096;
-/// Combinations of masks that `afxdp` looks up for each packet; filters that need more are made coarser.
-pub const TUPLES_MAX: usize = 104;
-/// New combinations of masks that one filter may bring to `afxdp`; one that needs more is made coarser.
-pub const NEW_TUPLES_PER_FILTER_MAX: usize = 4;
-/// Patterns that one filter may become in `afxdp`; one that needs more is made coarser.
-pub const PATTERNS_PER_FILTER_MAX: usize = 64;
-/// Patterns without a filter that `afxdp` has yet to take out of the kernel's maps; a change that adds filters while
-/// there are more waits for that.
-pub const LEAVING_PATTERNS_MAX: usize = 16_384;
-/// Patterns that `afxdp` takes out of the kernel's maps in one go, during which no filter can change.
-pub const LEAVING_BATCH_PATTERNS: usize = 64;
-/// Forwarding decisions that `afxdp` remembers; at one more it forgets them all and asks the kernel again.
-pub const FORWARDING_MAX: usize = 65_536;
 /// Prefixes of destinations whose packets a plane counts.
 pub const COUNTED_PREFIXES_MAX: usize = 64;
-/// Receive queues of one device that `afxdp` serves; packets of further ones pass unseen.
-pub const QUEUES_MAX: usize = 64;
-/// AF_XDP sockets of `afxdp`: queues of all devices together; packets of further ones pass unseen.
-pub const SOCKETS_MAX: usize = 4096;
-/// Frames that wait in a lane of `afxdp` to be sent by one device of which it has no queue; more are counted as failed. Those
-/// for all such devices never take more than half of the lane's frames.
-pub const OUTLET_WAITING_MAX: usize = 2048;
-/// The same for a device that had no room for what was to be sent before.
-pub const OUTLET_STUCK_MAX: usize = 256;
-/// How long they wait for room in the device, from the first try on; then they are counted as failed.
-pub const OUTLET_WAIT_MAX: Duration = Duration::from_millis(100);
-/// Devices that a lane of `afxdp`, other than the first, begins to serve in one turn; the others' turn comes later.
-pub const DEVICES_PER_TURN_MAX: usize = 4;
-/// Neighbours that `afxdp` has the kernel ask for in one round while its XDP program forwards; the others' turn comes later.
-pub const NEIGHBOURS_ASKED_MAX: usize = 256;
-/// Time between two looks of `afxdp` for what is in the way of forwarding in XDP, at least; after news of the packet filter,
-/// queueing disciplines, links, IPsec or policy routing it leaves all to the kernel until then.
-pub const OBSTACLES_LOOK_MIN: Duration = Duration::from_secs(1);
-/// Time between two looks of `afxdp` for what is in the way of forwarding in XDP, at most: not all gives news.
-pub const OBSTACLES_LOOK_MAX: Duration = Duration::from_secs(30);
-/// The share of the machine's available memory that `afxdp` takes for packets is at most one of so many.
-pub const PACKET_MEMORY_SHARE: usize = 128;
 /// How long `afxdp` may take no packets; after that they pass unseen, until it takes some again.
 pub const HEARTBEAT_MAX: Duration = Duration::from_secs(1);

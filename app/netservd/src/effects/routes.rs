@@ -10,10 +10,10 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use ipnet::IpNet;
-use netserv_dataplane::signal::{LocalAddresses, RouteMonitor, Routes};
 use netserv_model::effect::EffectOutcome;
 use netserv_model::route::RouteChange;
 use netserv_node::gist::{InterfaceId, Prefix};
+use netserv_plane::routes::{LocalAddresses, RouteMonitor, Routes};
 use rustix::net::{AddressFamily, SocketType, netdevice, socket};
 use tokio::io::unix::AsyncFd;
 use tokio::sync::mpsc;
