@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use common::signaling::{check_datagram, intercept, next, socket, wait_until};
 use common::{Chain, address, receive};
 use netserv_model::route::RouteChange;
-use netserv_plane::routes::{RouteMonitor, Routes};
+use netserv_netlink::routes::{RouteMonitor, Routes};
 use netserv_plane::{DriverConfig, DriverError, InterfaceId, PacketId};
 use netserv_signal::{Interceptor, QModeHeader, Received, SignalKind, SignalSocket, UnreachableKind, limits};
 use rustix::event::{PollFd, PollFlags, Timespec, epoll, poll};

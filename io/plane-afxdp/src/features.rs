@@ -5,12 +5,9 @@ use std::collections::BTreeMap;
 use std::os::fd::{AsFd, BorrowedFd};
 
 use netserv_netlink::message::{self, FLAG_DUMP, Message};
+use netserv_netlink::routes::{self, Routes};
 use netserv_netlink::{Family, Socket};
-use netserv_plane::{
-    DriverError,
-    routes::{self, Routes},
-    sys,
-};
+use netserv_plane::{DriverError, sys};
 
 /// What one device can do.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -5,14 +5,20 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
 use std::os::fd::{AsFd, BorrowedFd};
 
-use super::queueing;
 use netserv_model::container_link::is_container_link;
 use netserv_netlink::message::{self, FLAG_ACK, FLAG_DUMP, Message};
-use netserv_netlink::{Family, Socket};
-use netserv_plane::{
-    DriverError, InterfaceId,
-    routes::{self, ADDRESS_ADDRESS, ADDRESS_LOCAL, NEW_ADDRESS, Routes},
+use netserv_netlink::routes::{self, Routes};
+use netserv_netlink::rtnetlink::{
+    ADDRESS_LOCAL, ADDRESS_PEER, GET_LINK, GET_NEIGHBOUR, GET_ROUTE, GET_RULE, LINK_ADDRESS, LINK_HEADER_BYTES,
+    LINK_INFO, LINK_INFO_DATA, LINK_INFO_KIND, LINK_MTU, LINK_NAME, LINK_QUEUES_IN, LINK_UP, NEIGHBOUR_ADDRESS,
+    NEIGHBOUR_STATION, NEW_ADDRESS, NEW_LINK, NEW_NEIGHBOUR, NEW_ROUTE, NEW_RULE, OWN_PROTOCOL, ROUTE_DESTINATION,
+    ROUTE_GATEWAY, ROUTE_HEADER_BYTES, ROUTE_INTERFACE_OUT, ROUTE_LOCAL, ROUTE_UNICAST, RULE_HEADER_BYTES,
+    RULE_INTERFACE_IN, RULE_MARK, RULE_MARK_MASK, RULE_ORIGIN, RULE_PRIORITY, RULE_TABLE, SCOPE_LINK,
 };
+use netserv_netlink::{Family, Socket};
+use netserv_plane::{DriverError, InterfaceId};
+
+use super::queueing;
 
 /// An Ethernet address.
 pub(super) type Station = [u8; 6];
@@ -292,7 +298,7 @@ impl Kernel {
         let family = u8::try_from(libc::AF_INET).expect("families are small");
         let octets = address.octets();
         let header = [family, 32, 0, SCOPE_LINK, a, b, c, d];
-        let list: [(u16, &[u8]); 2] = [(ADDRESS_ADDRESS, &octets), (ADDRESS_LOCAL, &octets)];
+        let list: [(u16, &[u8]); 2] = [(ADDRESS_PEER, &octets), (ADDRESS_LOCAL, &octets)];
         let asked = self.routes.ask(NEW_ADDRESS, FLAG_ACK | FLAG_REPLACE, &header, &list, |_| ());
         asked.map_err(|error| DriverError::system("giving a device an address", error))
     }
@@ -313,50 +319,23 @@ pub(super) fn interface_id(index: u32) -> InterfaceId {
     InterfaceId(index)
 }
 
-const NEW_LINK: u16 = 16;
-/// `RT_SCOPE_LINK`.
-const SCOPE_LINK: u8 = 253;
-const GET_LINK: u16 = 18;
-const LINK_HEADER_BYTES: usize = 16;
-const LINK_ADDRESS: u16 = 1;
-const LINK_NAME: u16 = 3;
-const LINK_MTU: u16 = 4;
 const LINK_BELOW: u16 = 5;
 const LINK_MASTER: u16 = 10;
-const LINK_INFO: u16 = 18;
-const LINK_QUEUES: u16 = 32;
-const LINK_INFO_KIND: u16 = 1;
-const LINK_INFO_DATA: u16 = 2;
 const LINK_INFO_PORT_KIND: u16 = 4;
 /// Unlike VRFs, whose members' packets are seen as their own.
 const PORT_KINDS: [&str; 3] = ["bridge", "bond", "team"];
 const VLAN_IDENTIFIER: u16 = 1;
-const LINK_UP: u32 = 1;
 /// `ARPHRD_ETHER`.
 const TYPE_ETHERNET: u16 = 1;
 
-const NEW_ROUTE: u16 = 24;
-const GET_ROUTE: u16 = 26;
-const ROUTE_HEADER_BYTES: usize = 12;
-const ROUTE_DESTINATION: u16 = 1;
 const ROUTE_SOURCE: u16 = 2;
 const ROUTE_INTERFACE_IN: u16 = 3;
-const ROUTE_INTERFACE_OUT: u16 = 4;
-const ROUTE_GATEWAY: u16 = 5;
 const ROUTE_METRICS: u16 = 8;
 const ROUTE_VIA: u16 = 18;
 const ROUTE_ENCAPSULATION: u16 = 22;
 const METRIC_MTU: u16 = 2;
-/// `RTN_UNICAST`.
-const ROUTE_UNICAST: u8 = 1;
-/// `RTN_LOCAL`.
-const ROUTE_LOCAL: u8 = 2;
 
-const NEW_NEIGHBOUR: u16 = 28;
-const GET_NEIGHBOUR: u16 = 30;
 const NEIGHBOUR_HEADER_BYTES: usize = 12;
-const NEIGHBOUR_ADDRESS: u16 = 1;
-const NEIGHBOUR_STATION: u16 = 2;
 /// `NUD_REACHABLE`, `NUD_NOARP`, `NUD_PERMANENT`.
 const STATES_KNOWN: u16 = 0x02 | 0x40 | 0x80;
 /// `NUD_STALE`, `NUD_DELAY`, `NUD_PROBE`.
@@ -366,18 +345,6 @@ const FLAG_USE: u8 = 0x01;
 /// `NLM_F_CREATE | NLM_F_REPLACE`.
 const FLAG_REPLACE: u16 = 0x400 | 0x100;
 
-const NEW_RULE: u16 = 32;
-const GET_RULE: u16 = 34;
-const RULE_HEADER_BYTES: usize = 12;
-const RULE_INTERFACE_IN: u16 = 3;
-const RULE_PRIORITY: u16 = 6;
-const RULE_MARK: u16 = 10;
-const RULE_TABLE: u16 = 15;
-const RULE_MARK_MASK: u16 = 16;
-/// `FRA_PROTOCOL`: who made the rule.
-const RULE_ORIGIN: u16 = 21;
-/// Rules by which flows come to containers; io/container makes them.
-const ORIGIN_OURS: u8 = 78;
 const RULE_PROTOCOL: u16 = 22;
 const RULE_SOURCE_PORTS: u16 = 23;
 const RULE_DESTINATION_PORTS: u16 = 24;
@@ -429,7 +396,7 @@ fn parse_link(message: Message<'_>) -> Option<(u32, Interface)> {
             LINK_NAME => name = String::from_utf8_lossy(content).trim_end_matches('\0').to_owned(),
             LINK_MTU => mtu = usize::try_from(native_u32(content)?).ok()?,
             LINK_BELOW => below = native_u32(content),
-            LINK_QUEUES => queues = native_u32(content)?,
+            LINK_QUEUES_IN => queues = native_u32(content)?,
             LINK_MASTER => (enslaved, master) = (true, native_u32(content)),
             LINK_INFO => (kind, vlan, is_port) = parse_link_info(content),
             _ => {}
@@ -514,7 +481,7 @@ fn parse_rule(message: Message<'_>) -> Option<Rules> {
     // The others are for multicast, which is not forwarded in XDP.
     let is_unicast = matches!(header[0], 2 | 10);
     let by_choice = is_unicast && (!is_plain || !USUAL_RULES.contains(&(number(RULE_PRIORITY).unwrap_or(0), table)));
-    let intercepts = find(RULE_ORIGIN) == Some(&[ORIGIN_OURS]) && find(RULE_MARK).is_some();
+    let intercepts = find(RULE_ORIGIN) == Some(&[OWN_PROTOCOL]) && find(RULE_MARK).is_some();
     Some(Rules { by_source: source_bits != 0, by_more, by_choice, intercepts })
 }
 
@@ -529,9 +496,9 @@ fn parse_route(message: Message<'_>, destination: IpAddr) -> Route {
     for (attribute, content) in message::attributes(body.get(ROUTE_HEADER_BYTES..).unwrap_or_default()) {
         match attribute {
             ROUTE_INTERFACE_OUT => interface = native_u32(content),
-            ROUTE_GATEWAY => neighbour = routes::parse_ip(content).unwrap_or(neighbour),
+            ROUTE_GATEWAY => neighbour = message::address(content).unwrap_or(neighbour),
             // A gateway of the other version, after its family.
-            ROUTE_VIA => neighbour = content.get(2..).and_then(routes::parse_ip).unwrap_or(neighbour),
+            ROUTE_VIA => neighbour = content.get(2..).and_then(message::address).unwrap_or(neighbour),
             ROUTE_METRICS => {
                 let mut found = message::attributes(content).filter(|(attribute, _)| *attribute == METRIC_MTU);
                 mtu = found.next().and_then(|(_, bytes)| native_u32(bytes)).and_then(|mtu| usize::try_from(mtu).ok());
@@ -565,7 +532,7 @@ fn parse_neighbour(message: Message<'_>) -> Neighbour {
 fn parse_neighbour_name(message: Message<'_>) -> Option<(u32, IpAddr)> {
     let attributes = message::attributes(message.body.get(NEIGHBOUR_HEADER_BYTES..)?);
     let mut addresses = attributes.filter(|(attribute, _)| *attribute == NEIGHBOUR_ADDRESS);
-    Some((native_u32(message.body.get(4..)?)?, routes::parse_ip(addresses.next()?.1)?))
+    Some((native_u32(message.body.get(4..)?)?, message::address(addresses.next()?.1)?))
 }
 
 #[cfg(test)]

@@ -10,9 +10,9 @@ use std::collections::HashMap;
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
+use netserv_netlink::routes::{self, Routes};
 use netserv_netlink::{Family, Socket};
 
-use crate::routes::{self, Routes};
 use crate::{DriverError, limits};
 
 /// What is known of destinations. It is forgotten at every notice of a change, and after a short while in any case.
@@ -74,6 +74,7 @@ const BELIEVED: Duration = Duration::from_secs(5);
 
 /// Returns whether an address can be one of a machine somewhere: not of this one, of whoever shares a link with it (a
 /// cloud's metadata service is such), of many or of none.
+#[inline]
 pub fn is_beyond_one_link(address: IpAddr) -> bool {
     let near = match address {
         IpAddr::V4(v4) => v4.is_link_local() || v4.is_broadcast() || v4.octets()[0] == 0,

@@ -5,6 +5,7 @@ use std::io;
 use std::net::IpAddr;
 
 use netserv_model::effect::FilterId;
+use netserv_netlink::routes::Unanswered;
 
 /// Why a driver, or the signaling beside it, could not do something.
 #[derive(Debug, thiserror::Error)]
@@ -82,6 +83,12 @@ pub enum DriverError {
         /// What the system said.
         source: io::Error,
     },
+}
+
+impl From<Unanswered> for DriverError {
+    fn from(Unanswered { what, source }: Unanswered) -> DriverError {
+        DriverError::system(what, source)
+    }
 }
 
 impl DriverError {

@@ -22,7 +22,6 @@ pub mod inject;
 pub mod limits;
 pub mod packet;
 mod passage;
-pub mod routes;
 pub mod sockaddr;
 pub mod sys;
 pub mod wrap;

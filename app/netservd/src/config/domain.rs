@@ -5,7 +5,7 @@ use anyhow::{Result, bail, ensure};
 use ipnet::IpNet;
 use netserv_model::domain::{DomainPolicy, Methods, Neighbour, Neighbours, Refused, Show, Side, Strangers, Users};
 use netserv_model::{DomainName, UserId};
-use netserv_plane::routes::{LocalAddress, LocalAddresses};
+use netserv_netlink::routes::{LocalAddress, LocalAddresses};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -215,7 +215,7 @@ mod tests {
 
     #[test]
     fn an_interface_stands_for_its_networks() {
-        let routes = netserv_plane::routes::Routes::open().unwrap();
+        let routes = netserv_netlink::routes::Routes::open().unwrap();
         let networks = networks_of(&routes.addresses().unwrap(), "lo");
         assert!(networks.contains(&"127.0.0.0/8".parse().unwrap()), "{networks:?}");
         assert_eq!(networks_of(&routes.addresses().unwrap(), "no-such-one"), []);

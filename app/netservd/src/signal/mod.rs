@@ -15,9 +15,9 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use ipnet::IpNet;
+use netserv_netlink::routes::LocalAddresses;
 use netserv_node::gist::{AssociationId, Audience, Disposition, IcmpError, IcmpKind, InterfaceId, Transmit};
 use netserv_node::{Input, OwnedDatagram, Token};
-use netserv_plane::routes::LocalAddresses;
 use netserv_plane::{DriverError, PacketId};
 use netserv_signal::{
     Intercepted, Interceptor, InterceptorCounters, QModeHeader, SendCounters, SignalKind, SignalSocket,

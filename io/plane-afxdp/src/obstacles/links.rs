@@ -4,8 +4,9 @@
 use std::collections::BTreeMap;
 
 use netserv_model::container_link::is_container_link;
+use netserv_netlink::routes;
 use netserv_netlink::{Family, Socket};
-use netserv_plane::{DriverError, routes};
+use netserv_plane::DriverError;
 
 use crate::kernel::{Interface, Kernel};
 

@@ -14,8 +14,9 @@ use std::time::{Duration, Instant};
 
 use links::Links;
 use netserv_model::container_link::is_container_link;
+use netserv_netlink::routes;
 use netserv_netlink::{Family, Socket};
-use netserv_plane::{DriverError, XdpForward, routes};
+use netserv_plane::{DriverError, XdpForward};
 use netserv_plane_nfqueue::rules;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 

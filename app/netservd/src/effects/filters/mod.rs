@@ -16,11 +16,11 @@ use netserv_model::effect::{Buffering, FilterChange, FilterId, FilterRule};
 use netserv_model::trace::TraceRequest;
 use netserv_model::verdict::FailureMode;
 use netserv_model::{Refusal, RefusalKind, UserId, share};
+use netserv_netlink::routes::Routes;
 use netserv_packet_loop::feed::{Feed, TraceRefusal};
 use netserv_packet_loop::thread::PacketSender;
 use netserv_packet_loop::{Buffers, ModuleFilter, PacketCommand, TraceId};
 use netserv_plane::limits::FILTERS_MAX;
-use netserv_plane::routes::Routes;
 use netserv_plane::{Change, FilterTable};
 use tokio::sync::oneshot;
 

@@ -9,11 +9,28 @@ use std::sync::{Mutex, PoisonError};
 
 use ipnet::IpNet;
 use netserv_model::route::RouteChange;
-use netserv_netlink::message::{self, FLAG_DUMP, Message, octets};
-use netserv_netlink::{Family, Socket};
 use rustix::net::{AddressFamily, SocketType, netdevice};
 
-use crate::{DriverError, InterfaceId};
+use crate::message::{self, FLAG_DUMP, Message, octets};
+use crate::rtnetlink::{
+    ADDRESS_HEADER_BYTES, ADDRESS_LOCAL, ADDRESS_PEER, DELETE_ROUTE, FAMILY_V4, FAMILY_V6, GET_ADDRESS, GET_ROUTE,
+    NEW_ADDRESS, NEW_ROUTE, ROUTE_DESTINATION, ROUTE_HEADER_BYTES, ROUTE_INTERFACE_OUT, ROUTE_MARK, ROUTE_UNICAST,
+};
+use crate::{Family, Socket};
+
+/// A network interface by the kernel's index; 0 where it is not known.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct InterfaceId(pub u32);
+
+/// Why the kernel tells nothing of routes.
+#[derive(Debug, thiserror::Error)]
+#[error("{what}: {source}")]
+pub struct Unanswered {
+    /// What was tried.
+    pub what: &'static str,
+    /// What the kernel said.
+    pub source: io::Error,
+}
 
 /// One of the node's addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -72,12 +89,12 @@ impl Routes {
     ///
     /// # Errors
     /// If the kernel gives no socket.
-    pub fn open() -> Result<Routes, DriverError> {
+    pub fn open() -> Result<Routes, Unanswered> {
         Ok(Routes { socket: Mutex::new(open(Family::Route)?) })
     }
 
     /// Opens the way to ask a family of generic netlink.
-    pub fn generic() -> Result<Routes, DriverError> {
+    pub fn generic() -> Result<Routes, Unanswered> {
         Ok(Routes { socket: Mutex::new(open(Family::Generic)?) })
     }
 
@@ -86,7 +103,7 @@ impl Routes {
     ///
     /// # Errors
     /// If the kernel does not answer.
-    pub fn source_for(&self, destination: IpAddr) -> Result<Option<(IpAddr, InterfaceId)>, DriverError> {
+    pub fn source_for(&self, destination: IpAddr) -> Result<Option<(IpAddr, InterfaceId)>, Unanswered> {
         let mut found = None;
         self.ask_for_route(destination, 0, |message| found = found.or_else(|| parse_route(message)))?;
         Ok(found)
@@ -97,14 +114,14 @@ impl Routes {
     ///
     /// # Errors
     /// If the kernel does not answer.
-    pub fn is_unicast(&self, destination: IpAddr, mark: u32) -> Result<bool, DriverError> {
+    pub fn is_unicast(&self, destination: IpAddr, mark: u32) -> Result<bool, Unanswered> {
         let mut unicast = false;
         self.ask_for_route(destination, mark, |message| unicast = is_unicast(message))?;
         Ok(unicast)
     }
 
     /// Hands over the route of the node's own packets to `destination`, if there is one.
-    fn ask_for_route(&self, destination: IpAddr, mark: u32, each: impl FnMut(Message<'_>)) -> Result<(), DriverError> {
+    fn ask_for_route(&self, destination: IpAddr, mark: u32, each: impl FnMut(Message<'_>)) -> Result<(), Unanswered> {
         let (family, octets) = (if destination.is_ipv4() { FAMILY_V4 } else { FAMILY_V6 }, octets(destination));
         let prefix_length = u8::try_from(octets.len() * 8).expect("an address has at most 128 bits");
         let header = [family, prefix_length, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
@@ -112,7 +129,7 @@ impl Routes {
         let attributes = [(ROUTE_DESTINATION, octets.as_slice()), (ROUTE_MARK, mark.as_slice())];
         match self.ask(GET_ROUTE, 0, &header, &attributes, each) {
             Err(error) if !NO_ROUTE.iter().any(|number| error.raw_os_error() == Some(*number)) => {
-                Err(DriverError::system("asking for a route", error))
+                Err(Unanswered { what: "asking for a route", source: error })
             }
             Ok(()) | Err(_) => Ok(()),
         }
@@ -122,11 +139,11 @@ impl Routes {
     ///
     /// # Errors
     /// If the kernel does not answer.
-    pub fn addresses(&self) -> Result<LocalAddresses, DriverError> {
+    pub fn addresses(&self) -> Result<LocalAddresses, Unanswered> {
         let mut addresses = Vec::new();
         let each = |message: Message<'_>| addresses.extend(parse_address(message));
         self.ask(GET_ADDRESS, FLAG_DUMP, &[0; ADDRESS_HEADER_BYTES], &[], each)
-            .map_err(|error| DriverError::system("asking for the node's addresses", error))?;
+            .map_err(|error| Unanswered { what: "asking for the node's addresses", source: error })?;
         addresses.sort_unstable_by_key(|local: &LocalAddress| local.interface);
         Ok(LocalAddresses { names: names(&addresses), addresses })
     }
@@ -156,7 +173,7 @@ impl RouteMonitor {
     ///
     /// # Errors
     /// If the kernel gives no socket.
-    pub fn open() -> Result<RouteMonitor, DriverError> {
+    pub fn open() -> Result<RouteMonitor, Unanswered> {
         Ok(RouteMonitor { socket: listen(Family::Route, GROUPS)? })
     }
 
@@ -179,28 +196,7 @@ impl AsFd for RouteMonitor {
     }
 }
 
-const FAMILY_V4: u8 = 2;
-const FAMILY_V6: u8 = 10;
-
-/// `RTM_NEWADDR`.
-pub const NEW_ADDRESS: u16 = 20;
-const GET_ADDRESS: u16 = 22;
-const ADDRESS_HEADER_BYTES: usize = 8;
-/// `IFA_ADDRESS`.
-pub const ADDRESS_ADDRESS: u16 = 1;
-/// `IFA_LOCAL`.
-pub const ADDRESS_LOCAL: u16 = 2;
-
-const NEW_ROUTE: u16 = 24;
-const DELETED_ROUTE: u16 = 25;
-const GET_ROUTE: u16 = 26;
-const ROUTE_HEADER_BYTES: usize = 12;
-const ROUTE_DESTINATION: u16 = 1;
-const ROUTE_INTERFACE_OUT: u16 = 4;
 const ROUTE_SOURCE: u16 = 7;
-const ROUTE_MARK: u16 = 16;
-/// `RTN_UNICAST`.
-const ROUTE_UNICAST: u8 = 1;
 /// `LOOPBACK_IFINDEX`, the same in every namespace.
 const LOOPBACK: InterfaceId = InterfaceId(1);
 
@@ -218,25 +214,25 @@ fn names(addresses: &[LocalAddress]) -> BTreeMap<InterfaceId, String> {
 }
 
 /// Opens a socket for questions.
-fn open(family: Family) -> Result<Socket, DriverError> {
+fn open(family: Family) -> Result<Socket, Unanswered> {
     Socket::open(family).map_err(failed)
 }
 
 /// Opens a socket that hears of changes in these groups.
-pub fn listen(family: Family, groups: u32) -> Result<Socket, DriverError> {
+pub fn listen(family: Family, groups: u32) -> Result<Socket, Unanswered> {
     Socket::listening(family, groups).map_err(failed)
 }
 
 /// As [`listen`]; `None` if the kernel has no such family.
-pub fn listen_if_there(family: Family, groups: u32) -> Result<Option<Socket>, DriverError> {
+pub fn listen_if_there(family: Family, groups: u32) -> Result<Option<Socket>, Unanswered> {
     match Socket::listening(family, groups) {
         Err(error) if error.raw_os_error() == Some(libc::EPROTONOSUPPORT) => Ok(None),
         opened => opened.map(Some).map_err(failed),
     }
 }
 
-fn failed(error: io::Error) -> DriverError {
-    DriverError::system("opening a netlink socket", error)
+fn failed(error: io::Error) -> Unanswered {
+    Unanswered { what: "opening a netlink socket", source: error }
 }
 
 fn parse_route(message: Message<'_>) -> Option<(IpAddr, InterfaceId)> {
@@ -244,7 +240,7 @@ fn parse_route(message: Message<'_>) -> Option<(IpAddr, InterfaceId)> {
     if message.kind == NEW_ROUTE {
         for (kind, content) in message::attributes(message.body.get(ROUTE_HEADER_BYTES..)?) {
             match kind {
-                ROUTE_SOURCE => source = parse_ip(content),
+                ROUTE_SOURCE => source = message::address(content),
                 ROUTE_INTERFACE_OUT => {
                     interface = content.first_chunk().map(|bytes| InterfaceId(u32::from_ne_bytes(*bytes)));
                 }
@@ -268,7 +264,8 @@ fn change_of(message: Message<'_>) -> RouteChange {
     let prefix = |body: &[u8]| {
         let [family, bits, ..] = *body else { return None };
         let mut attributes = message::attributes(body.get(ROUTE_HEADER_BYTES..)?);
-        let destination = attributes.find(|(kind, _)| *kind == ROUTE_DESTINATION).map(|(_, content)| parse_ip(content));
+        let destination =
+            attributes.find(|(kind, _)| *kind == ROUTE_DESTINATION).map(|(_, content)| message::address(content));
         let network = match (destination, family) {
             (Some(found), _) => found?,
             // A default route names no destination.
@@ -279,7 +276,7 @@ fn change_of(message: Message<'_>) -> RouteChange {
         IpNet::new(network, bits).ok()
     };
     match message.kind {
-        NEW_ROUTE | DELETED_ROUTE => match prefix(message.body) {
+        NEW_ROUTE | DELETE_ROUTE => match prefix(message.body) {
             Some(prefix) => RouteChange::Toward(vec![prefix.trunc()]),
             None => RouteChange::All,
         },
@@ -296,23 +293,14 @@ fn parse_address(message: Message<'_>) -> Option<LocalAddress> {
     let (mut address, mut local) = (None, None);
     for (kind, content) in message::attributes(attributes) {
         match kind {
-            ADDRESS_ADDRESS => address = parse_ip(content),
+            ADDRESS_PEER => address = message::address(content),
             // On a point-to-point link the other is the far end's.
-            ADDRESS_LOCAL => local = parse_ip(content),
+            ADDRESS_LOCAL => local = message::address(content),
             _ => {}
         }
     }
     let interface = InterfaceId(u32::from_ne_bytes(interface));
     Some(LocalAddress { interface, address: local.or(address)?, prefix_length })
-}
-
-/// Reads an address of either version.
-pub fn parse_ip(content: &[u8]) -> Option<IpAddr> {
-    match content.len() {
-        4 => content.first_chunk().map(|octets: &[u8; 4]| Ipv4Addr::from(*octets).into()),
-        16 => content.first_chunk().map(|octets: &[u8; 16]| Ipv6Addr::from(*octets).into()),
-        _ => None,
-    }
 }
 
 fn is_link_local(address: IpAddr) -> bool {
