@@ -126,11 +126,13 @@ impl Queue {
     }
 
     /// Returns the source and destination that a packet came with; `None` if it is not owed a verdict.
+    #[inline]
     pub fn addresses(&self, packet: PacketId) -> Option<Option<(std::net::IpAddr, std::net::IpAddr)>> {
         self.id(packet).and_then(|id| self.window.addresses(id))
     }
 
     /// Returns whether a packet came by this queue.
+    #[inline]
     pub fn has_tag(&self, packet: PacketId) -> bool {
         packet.0 >> 32 == u64::from(self.tag)
     }
@@ -155,6 +157,7 @@ impl Queue {
     }
 
     /// Queues a verdict; false if the packet is not owed one.
+    #[inline]
     pub fn decide(&mut self, packet: PacketId, outcome: Outcome<'_>) -> bool {
         let decided = self.id(packet).is_some_and(|id| self.window.decide(id, outcome));
         if !decided {

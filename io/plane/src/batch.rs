@@ -40,36 +40,43 @@ impl Batch {
     }
 
     /// Takes all packets out.
+    #[inline]
     pub fn clear(&mut self) {
         self.entries.clear();
     }
 
     /// Returns how many packets there are.
+    #[inline]
     pub fn len(&self) -> usize {
         self.entries.len()
     }
 
     /// Returns whether there is no packet.
+    #[inline]
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
     /// Returns whether no further packet fits.
+    #[inline]
     pub fn is_full(&self) -> bool {
         self.entries.len() == limits::BATCH_PACKETS_MAX
     }
 
     /// Returns the packet at `index`, counted from 0 in the order of arrival.
+    #[inline]
     pub fn get(&self, index: usize) -> Option<Packet<'_>> {
         self.entries.get(index).map(|entry| self.packet(entry))
     }
 
     /// Returns the packets in the order of arrival.
+    #[inline]
     pub fn iter(&self) -> impl ExactSizeIterator<Item = Packet<'_>> {
         self.entries.iter().map(|entry| self.packet(entry))
     }
 
     /// Copies a packet in; returns false, and does nothing, when the batch is full or the packet too long for it.
+    #[inline]
     pub fn push(&mut self, id: PacketId, interface: InterfaceId, bytes: &[u8]) -> bool {
         if self.is_full() || bytes.len() > limits::SLOT_BYTES {
             return false;
@@ -88,21 +95,25 @@ impl Batch {
     }
 
     /// Returns the memory of all slots, to receive into.
+    #[inline]
     pub fn storage_mut(&mut self) -> &mut [u8] {
         &mut self.storage
     }
 
     /// Returns the first bytes of a slot.
+    #[inline]
     pub fn slot(&self, slot: usize, length: usize) -> &[u8] {
         &self.storage[slot * limits::SLOT_BYTES..][..length]
     }
 
     /// Makes a packet of what was received into a slot.
+    #[inline]
     pub fn adopt(&mut self, id: PacketId, interface: InterfaceId, slot: usize, range: Range<usize>) {
         let start = slot * limits::SLOT_BYTES;
         self.entries.push(Entry { id, interface, range: start + range.start..start + range.end });
     }
 
+    #[inline]
     fn packet(&self, entry: &Entry) -> Packet<'_> {
         Packet { id: entry.id, interface: entry.interface, bytes: &self.storage[entry.range.clone()] }
     }

@@ -6,6 +6,7 @@ use netserv_wire::ip::IpView;
 use crate::DriverError;
 
 /// Takes apart a packet that ends where its own header says.
+#[inline]
 pub fn whole(packet: &[u8]) -> Result<IpView<'_>, DriverError> {
     let view = IpView::parse(packet).map_err(|error| DriverError::BadPacket { why: error.to_string() })?;
     if view.bytes().len() == packet.len() {
