@@ -11,6 +11,12 @@
 //!
 //! Filters are changed through [`Driver::filters`], which any thread may hold, so that a change of rules never stops
 //! the packet thread.
+//!
+//! Both halves of a plane can be in different places: a switch has its filters as flow entries, and gives packets to the node
+//! by a device. Such a plane has a [`FilterTable`] of its own and wraps the driver of the plane that serves the device.
+//!
+//! [`FilterTable::change`] may take a round trip to such a place. The thread that calls it has a ticket for each change, and makes
+//! one call of all that come while it waits, so that a user waits for two calls at most.
 
 use std::iter::Sum;
 use std::net::IpAddr;

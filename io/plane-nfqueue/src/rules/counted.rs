@@ -10,6 +10,7 @@ use netserv_netlink::nftables::{self, End, Hook, Rule, Table, Transaction};
 use netserv_netlink::{Family, Socket};
 use netserv_plane::{DestinationCount, DestinationCounters, DriverError, counted::distinct};
 use netserv_wire::ip::IpVersion;
+use netserv_wire::ip::protocol::TCP;
 
 /// The counters of one instance in one network namespace, from their opening until [`Counted::close`].
 #[derive(Debug)]
@@ -142,4 +143,3 @@ const WHAT: &str = "counting packets by destination (nf_tables)";
 const CHAIN: &str = "came";
 /// Before `raw`, and before connections are tracked (`NF_IP_PRI_RAW_BEFORE_DEFRAG`), at which packets are as they came.
 const BEFORE_ALL: i32 = -450;
-const TCP: u8 = 6;

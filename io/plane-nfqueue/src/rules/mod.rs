@@ -24,6 +24,7 @@ use netserv_netlink::nftables::{self, End, Hook, Rule, Table, Transaction, Verdi
 use netserv_netlink::{Family, Refused, Socket};
 use netserv_plane::{Change, DriverError, FilterTable, filters};
 use netserv_wire::ip::IpVersion;
+use netserv_wire::ip::protocol::{ICMP, ICMPV6, TCP, UDP};
 use rustix::io::Errno;
 
 pub(crate) use counted::Counted;
@@ -392,10 +393,6 @@ const WHAT: &str = "leading packets to netfilter queues (nf_tables with owners o
 const AFTER_MANGLE: i32 = -149;
 /// Signaling goes first: a message of ours that a module's filter matches too is a message.
 const BEFORE_PACKETS: i32 = -151;
-const ICMP: u8 = 1;
-const TCP: u8 = 6;
-const UDP: u8 = 17;
-const ICMPV6: u8 = 58;
 const UDP_HEADER_BYTES: u32 = 8;
 
 #[cfg(test)]

@@ -4,6 +4,7 @@
 use super::*;
 use crate::Packet;
 use crate::packet::testing;
+use crate::wrap::{Fault, FaultPlan, Trace};
 
 const LAN: InterfaceId = InterfaceId(3);
 
@@ -204,6 +205,82 @@ fn a_replay_never_ends_and_has_so_many_packets_in_flight() {
         assert_eq!(lane.counters().received - lane.counters().passed, 32);
     }
     assert_eq!(seen.len(), packets.len());
+}
+
+/// Goal: a plane can have its filters in one place, and its packets come and go by the driver of another, as with a switch.
+///
+/// Method: a filter is installed through wrappers. It is in the switch, and the port yields all that the switch sends.
+#[test]
+fn filters_of_one_plane_and_the_driver_of_another_make_a_plane() {
+    let (port, wire) = driver(&["ip"]);
+    let flows = Arc::<Flows>::default();
+    let switch: Box<dyn Driver> = Box::new(Switch { port, flows: Arc::clone(&flows) });
+    let (mut driver, mut batch) = (Trace::new(Fault::new(switch, FaultPlan::default()), 1), Batch::new());
+    let filter = "udp port 5060".parse().unwrap();
+    driver.install(FilterId(7), &filter).unwrap();
+    assert!(matches!(driver.install(FilterId(7), &filter), Err(DriverError::FilterExists(FilterId(7)))));
+    let packet = testing::udp("10.0.0.1:9", "10.0.0.2:5060", b"x");
+    assert_eq!(flows.0.lock().unwrap().values().collect::<Vec<_>>(), [&filter]);
+    assert!(wire.push(LAN, &packet));
+    assert_eq!(driver.receive(&mut batch, Some(Duration::ZERO)).unwrap(), 1);
+    driver.finish(PacketId(1), Final::Pass);
+    driver.flush().unwrap();
+    driver.remove(FilterId(7)).unwrap();
+    assert!(flows.0.lock().unwrap().is_empty());
+    assert_eq!((wire.outcomes(), driver.counters().passed), (vec![Outcome::Passed(packet)], 1));
+}
+
+/// What is installed elsewhere.
+#[derive(Default)]
+struct Flows(Mutex<BTreeMap<FilterId, Filter>>);
+
+impl FilterTable for Flows {
+    fn change(&self, changes: &[Change<'_>]) -> Result<(), DriverError> {
+        let mut installed = self.0.lock().unwrap();
+        let mut changed = installed.clone();
+        filters::apply(&mut changed, changes)?;
+        *installed = changed;
+        Ok(())
+    }
+}
+
+struct Switch {
+    port: Dummy,
+    flows: Arc<Flows>,
+}
+
+impl Driver for Switch {
+    fn name(&self) -> &'static str {
+        "switch"
+    }
+
+    fn filters(&self) -> Arc<dyn FilterTable> {
+        Arc::<Flows>::clone(&self.flows)
+    }
+
+    fn receive(&mut self, batch: &mut Batch, timeout: Option<Duration>) -> Result<usize, DriverError> {
+        self.port.receive(batch, timeout)
+    }
+
+    fn finish(&mut self, packet: PacketId, verdict: Final<'_>) {
+        self.port.finish(packet, verdict);
+    }
+
+    fn inject(&mut self, packet: &[u8]) -> Result<(), DriverError> {
+        self.port.inject(packet)
+    }
+
+    fn flush(&mut self) -> Result<(), DriverError> {
+        self.port.flush()
+    }
+
+    fn poll_fd(&self) -> Option<BorrowedFd<'_>> {
+        self.port.poll_fd()
+    }
+
+    fn counters(&self) -> Counters {
+        self.port.counters()
+    }
 }
 
 fn driver(filters: &[&str]) -> (Dummy, Plane) {
