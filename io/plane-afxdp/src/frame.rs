@@ -128,6 +128,8 @@ fn is_possible_source(source: IpAddr) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use netserv_wire::ip::build;
+
     use super::*;
 
     #[test]
