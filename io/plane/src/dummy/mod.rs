@@ -7,13 +7,14 @@ mod tests;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::os::fd::BorrowedFd;
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use netserv_model::effect::FilterId;
 use netserv_model::{Filter, Flow};
 use netserv_wire::ip::{self, IpView};
+use rustix::event::{EventfdFlags, eventfd};
 
 pub use replay::Replay;
 
@@ -58,8 +59,9 @@ impl Dummy {
     /// spreads packets over them by their flows.
     pub fn lanes(lanes: usize) -> (Vec<Dummy>, Plane) {
         let lanes = lanes.clamp(1, limits::LANES_MAX);
-        let state = State { waiting: vec![VecDeque::new(); lanes], ..State::default() };
-        let plane = Plane { shared: Arc::new(Shared { state: Mutex::new(state), arrived: Condvar::new() }) };
+        let state = State { waiting: (0..lanes).map(|_| Waiting::new()).collect(), ..State::default() };
+        let readable = state.waiting.iter().map(|waiting| waiting.readable.clone()).collect();
+        let plane = Plane { shared: Arc::new(Shared { state: Mutex::new(state), arrived: Condvar::new(), readable }) };
         let lane = |lane| Dummy {
             plane: plane.clone(),
             lane,
@@ -92,7 +94,7 @@ impl Driver for Dummy {
         let plane = self.plane.clone();
         let mut state = plane.wait_waiting(self.lane, timeout);
         while !batch.is_full()
-            && let Some((interface, packet)) = state.waiting[self.lane].pop_front()
+            && let Some((interface, packet)) = state.waiting[self.lane].take()
         {
             let id = PacketId(self.next + 1);
             if batch.push(id, interface, &packet) {
@@ -178,7 +180,7 @@ impl Driver for Dummy {
     }
 
     fn poll_fd(&self) -> Option<BorrowedFd<'_>> {
-        None
+        self.plane.shared.readable[self.lane].as_ref().map(|readable| readable.as_fd())
     }
 
     fn counters(&self) -> Counters {
@@ -218,8 +220,8 @@ impl Plane {
         let mut state = self.lock();
         let wanted = flow.as_ref().is_some_and(|flow| state.filters.values().any(|filter| filter.matches(flow)));
         let lane = flow.map_or(0, |flow| lane_of(&flow, state.waiting.len()));
-        if wanted && state.waiting[lane].len() < limits::DUMMY_WAITING_MAX {
-            state.waiting[lane].push_back((interface, packet.to_vec()));
+        if wanted && state.waiting[lane].packets.len() < limits::DUMMY_WAITING_MAX {
+            state.waiting[lane].put(interface, packet);
             self.shared.arrived.notify_all();
             return true;
         }
@@ -229,7 +231,7 @@ impl Plane {
 
     /// Lets a packet arrive in the first lane, whether a filter matches or not, as where the kernel reads more of it than the node.
     pub fn push_unread(&self, interface: InterfaceId, packet: &[u8]) {
-        self.lock().waiting[0].push_back((interface, packet.to_vec()));
+        self.lock().waiting[0].put(interface, packet);
         self.shared.arrived.notify_all();
     }
 
@@ -252,7 +254,7 @@ impl Plane {
 
     fn wait_waiting(&self, lane: usize, timeout: Option<Duration>) -> MutexGuard<'_, State> {
         let (state, arrived) = (self.lock(), &self.shared.arrived);
-        let none = |state: &mut State| state.waiting[lane].is_empty();
+        let none = |state: &mut State| state.waiting[lane].packets.is_empty();
         match timeout {
             Some(Duration::ZERO) => state,
             Some(timeout) => arrived.wait_timeout_while(state, timeout, none).unwrap_or_else(PoisonError::into_inner).0,
@@ -278,12 +280,43 @@ impl FilterTable for Plane {
 struct Shared {
     state: Mutex<State>,
     arrived: Condvar,
+    /// By lane; nothing where the system has no descriptor left.
+    readable: Vec<Option<Arc<OwnedFd>>>,
 }
 
 #[derive(Default)]
 struct State {
     filters: BTreeMap<FilterId, Filter>,
     /// By lane.
-    waiting: Vec<VecDeque<(InterfaceId, Vec<u8>)>>,
+    waiting: Vec<Waiting>,
     outcomes: Vec<Outcome>,
+}
+
+/// The packets of a lane that were not received yet, and an eventfd that is readable as long as there are some.
+struct Waiting {
+    packets: VecDeque<(InterfaceId, Vec<u8>)>,
+    readable: Option<Arc<OwnedFd>>,
+}
+
+impl Waiting {
+    fn new() -> Waiting {
+        let readable = eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC).ok().map(Arc::new);
+        Waiting { packets: VecDeque::new(), readable }
+    }
+
+    fn put(&mut self, interface: InterfaceId, packet: &[u8]) {
+        if let (true, Some(readable)) = (self.packets.is_empty(), &self.readable) {
+            // It counts to one at most, so it takes this.
+            let _ = rustix::io::write(readable, &1_u64.to_ne_bytes());
+        }
+        self.packets.push_back((interface, packet.to_vec()));
+    }
+
+    fn take(&mut self) -> Option<(InterfaceId, Vec<u8>)> {
+        let taken = self.packets.pop_front()?;
+        if let (true, Some(readable)) = (self.packets.is_empty(), &self.readable) {
+            let _ = rustix::io::read(readable, &mut [0; 8]);
+        }
+        Some(taken)
+    }
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What the dummy plane does with packets, in one lane and in several.
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
 use super::*;
 use crate::Packet;
 use crate::packet::testing;
@@ -133,6 +135,28 @@ fn a_failed_change_changes_nothing() {
     assert_eq!(plane.installed(), BTreeMap::from([(FilterId(7), filter)]));
     driver.remove(FilterId(7)).unwrap();
     assert!(plane.installed().is_empty());
+}
+
+/// Goal: who waits for the driver's descriptor is woken as long as packets wait, in the lane where they are, and not otherwise.
+#[test]
+fn the_descriptor_is_readable_while_packets_wait() {
+    let (mut lanes, plane) = Dummy::lanes(2);
+    let is_readable = |lane: &Dummy| {
+        let mut events = [PollFd::from_borrowed_fd(lane.poll_fd().unwrap(), PollFlags::IN)];
+        poll(&mut events, Some(&Timespec::default())).unwrap() == 1
+    };
+    assert!(!is_readable(&lanes[0]));
+    for _ in 0..=limits::BATCH_PACKETS_MAX {
+        plane.push_unread(LAN, b"x");
+    }
+    assert_eq!([is_readable(&lanes[0]), is_readable(&lanes[1])], [true, false]);
+    let mut batch = Batch::new();
+    lanes[0].receive(&mut batch, Some(Duration::ZERO)).unwrap();
+    assert!(is_readable(&lanes[0]), "one more than a batch takes");
+    lanes[0].receive(&mut batch, Some(Duration::ZERO)).unwrap();
+    assert!(!is_readable(&lanes[0]));
+    plane.push_unread(LAN, b"x");
+    assert!(is_readable(&lanes[0]));
 }
 
 #[test]
