@@ -35,32 +35,34 @@ Example:
   watching, ends with Ctrl-C
   2026-11-21T07:24:45Z  route-moved    n1  janedoe  example.org/net-monitor  nb comes after n1 now; further on: nb, nc";
 
-/// Show what happens to modules along paths, as it happens
+/// Show events of modules and nodes along paths as they happen
 ///
-/// Shows a line for each event: a path that moved, a lease that ended before its time, a module that failed, a node that is
-/// about to stop. Ends with Ctrl-C, or as --count and --timeout say. If netservd ends, the command fails and says how to continue.
+/// Prints a line for each event: a path that moved, a lease that ended early, a module that failed, a node that is
+/// about to stop. Ends at Ctrl-C, or at the limit of --count or --timeout. If netservd ends, the command fails and
+/// says how to continue.
 #[derive(Args)]
 #[command(after_long_help = EXAMPLE)]
 pub struct Watch {
-    /// Of this user's modules only
+    /// Show only events of this user's modules
     #[arg(long, value_name = "NAME")]
     user: Option<UserId>,
-    /// Of this module only, whatever its version
+    /// Show only events of this module, of any version
     #[arg(long, value_name = "NAME")]
     module: Option<ModuleName>,
-    /// Of the SETUPs of this session only
+    /// Show only events of this session's SETUPs
     #[arg(long, value_name = "ID")]
     session: Option<SessionId>,
-    /// Only these events; may be repeated, or separated by commas
+    /// Show only these events; may be repeated, or separated by commas
     #[arg(long, value_name = "WORD", value_delimiter = ',', value_parser = words())]
     event: Vec<NotifyEvent>,
-    /// Start with the event of this sequence number, 0 for all that are kept [default: new events]
+    /// Start with the event of this sequence number; 0 shows all events that the node keeps [default: new events
+    /// only]
     #[arg(long, value_name = "NUMBER")]
     since: Option<u64>,
-    /// End after so many events; fewer within --timeout are exit code 6
+    /// End after this many events; exit with 6 if fewer come within --timeout
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u64).range(1..))]
     count: Option<u64>,
-    /// End after so long
+    /// End after this time
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     timeout: Option<Duration>,
 }
