@@ -25,8 +25,8 @@ use netserv_api::Client;
 ///
 /// Each suitable node starts with 1,000 points. It loses up to 400 points for its load per processor, up to 200 for
 /// little free memory, 5 for each millisecond to the last node of the path (300 at most), and 100 for each hop off
-/// the path. If operators publish prices, a node loses 100 points for each multiple of the cheapest price (300 at
-/// most).
+/// the path. If operators publish prices, a node at twice the cheapest price loses 100 points, at three times 200,
+/// and 300 at most.
 #[derive(Args)]
 pub struct Candidates {
     /// The module's package
