@@ -54,7 +54,9 @@ pub enum Event {
     /// It was read again, or cannot be; the answer goes to who asked.
     Config(Result<Box<ReadConfig>>, ReloadReply),
     /// It is on the disk, or cannot be, whether the node is drained.
-    Drained(Result<bool, String>, DrainReply),
+    Drained(bool, Result<(), String>, DrainReply),
+    /// A trace runs, or why not.
+    Traced(Box<TraceRequest>, Result<Feed, TraceRefusal>, TraceReply),
     /// The node is to stop.
     Stop,
 }
@@ -186,6 +188,9 @@ pub type ReloadReply = Reply<Result<Reloaded, String>>;
 /// The way back to who had the node drained: how far it is, or why it goes on as before.
 pub type DrainReply = Reply<Result<DrainReport, String>>;
 
+/// Who asked for a trace, and the way back; the answer comes with the driver and why that one.
+pub type TraceReply = Reply<Result<(Feed, String), TraceRefusal>>;
+
 /// What an API call asks of the control loop; each carries the way back.
 pub enum Call {
     /// `POST /v1/requests`.
@@ -204,8 +209,8 @@ pub enum Call {
     Reload(ReloadReply),
     /// `GET /v1/drain`, or `POST` with whether the node is to be drained.
     Drain(Option<bool>, DrainReply),
-    /// `POST /v1/trace`; the answer comes with the driver and why that one.
-    Trace(Box<TraceRequest>, Reply<Result<(Feed, String), TraceRefusal>>),
+    /// `POST /v1/trace`.
+    Trace(Box<TraceRequest>, TraceReply),
 }
 
 /// What happens to workers, for their thread.

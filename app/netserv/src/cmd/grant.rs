@@ -16,7 +16,7 @@ use crate::exit::{Exit, Failure, OrFail};
 use crate::output::Output;
 use crate::request::now;
 use crate::units::parse_duration;
-use crate::{grants, keys, lists};
+use crate::{grants, keys, revocation_lists};
 
 /// Issue and check grants, which let other users run modules for some of your addresses on nodes whose operators
 /// trust you
@@ -119,7 +119,7 @@ impl Grant {
             }
             Grant::Revoke(revoke) => revoke.run(output),
             Grant::Show { file } => {
-                if let Some(list) = lists::find(&file)? {
+                if let Some(list) = revocation_lists::find(&file)? {
                     return revoke::show(&list, output);
                 }
                 let texts = grants::read(&file)?;
@@ -127,7 +127,9 @@ impl Grant {
                 show(&chain, output)
             }
             Grant::Verify { file, issuer } => {
-                if let Some(list) = lists::find(&file)?.map_or(Ok(None), |_| lists::read(&file))? {
+                if let Some(list) =
+                    revocation_lists::find(&file)?.map_or(Ok(None), |_| revocation_lists::read(&file))?
+                {
                     revoke::check(&list, issuer)?;
                     return revoke::show(&list, output);
                 }

@@ -14,7 +14,7 @@ use crate::exit::{Exit, Failure, OrFail};
 use crate::output::Output;
 use crate::request::now;
 use crate::units::parse_duration;
-use crate::{grants, keys, lists};
+use crate::{grants, keys, revocation_lists};
 
 /// Revoke grants: write the next revocation list, which nodes fetch from the URL that their operators configured
 ///
@@ -49,8 +49,8 @@ impl Revoke {
     /// A key or file cannot be used, a grant is somebody else's, or the list is full.
     pub fn run(self, output: &mut Output) -> Result<Exit, Failure> {
         let key = keys::read(&self.key.map_or_else(keys::default_path, Ok)?)?;
-        let _lock = lists::lock(&self.list)?;
-        let before = lists::read(&self.list)?;
+        let _lock = revocation_lists::lock(&self.list)?;
+        let before = revocation_lists::read(&self.list)?;
         let own = [Some(keys::public(&key)), before.as_ref().map(|before| before.iss)];
         let next = next_number(before.as_ref(), self.number)?;
         let (grants, keys) = before.map(|before| (before.grants, before.keys)).unwrap_or_default();
@@ -78,7 +78,7 @@ impl Revoke {
         list.check().or_fail("cannot make this revocation list", fix)?;
         let text = list.clone().sign(&key);
         Revocations::verify(&text).or_fail("cannot make this revocation list", fix)?;
-        lists::replace(&self.list, &text)?;
+        revocation_lists::replace(&self.list, &text)?;
         output.note(format!("made {}; put it where nodes fetch it", self.list.display()));
         show(&list, output)
     }
@@ -111,7 +111,7 @@ pub fn show(list: &Revocations, output: &mut Output) -> Result<Exit, Failure> {
 pub fn check(list: &Revocations, issuer: Option<PublicKey>) -> Result<(), Failure> {
     if let Some(issuer) = issuer.filter(|issuer| *issuer != list.iss) {
         let cause = format!("the revocation list is signed by {}, not by {issuer}", list.iss);
-        return Err(Failure::new(cause, lists::FIX));
+        return Err(Failure::new(cause, revocation_lists::FIX));
     }
     let until = UnixTime::from_secs(list.exp);
     if now() >= until {

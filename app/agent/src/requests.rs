@@ -15,13 +15,13 @@ use netserv_placement::{Answer, Distance, Node, Served};
 use netserv_wire::nslp::RequestBuilder;
 
 use crate::config::Deploy;
+use crate::destination::Destination;
 use crate::limits::SETUP_TIME_MAX;
-use crate::looks::Counted;
 use crate::node::NodeClient;
-use crate::toward::Toward;
+use crate::page_counts::Counted;
 
 /// Asks for the nodes on the way to a client.
-pub async fn probe(node: &NodeClient, to: &Toward) -> Answer {
+pub async fn probe(node: &NodeClient, to: &Destination) -> Answer {
     match node.send(RequestBuilder::probe(&[]), to.address(), None).await {
         Ok(result) => Answer::Way(result.nodes.into_iter().map(|report| report.node).collect()),
         Err(error) => failed("PROBE", to, &error),
@@ -35,7 +35,7 @@ pub async fn probe(node: &NodeClient, to: &Toward) -> Answer {
 pub async fn setup(
     node: &NodeClient,
     rule: &Deploy,
-    to: &Toward,
+    to: &Destination,
     session: Option<SessionId>,
     owner: (NodeId, u64),
 ) -> Answer {
@@ -49,7 +49,7 @@ pub async fn setup(
 pub async fn remove(
     node: &NodeClient,
     (module, both_ways): (&ModuleName, bool),
-    to: &Toward,
+    to: &Destination,
     session: Option<SessionId>,
 ) -> Answer {
     let result = match node.send(on(RequestBuilder::remove(module), both_ways), to.address(), session).await {
@@ -81,7 +81,7 @@ pub async fn tell(
     node: &NodeClient,
     (module, both_ways): (&ModuleName, bool),
     message: &ControlMessage,
-    (to, name): (&Toward, Option<&NodeId>),
+    (to, name): (&Destination, Option<&NodeId>),
     known: &[NodeId],
 ) -> Reach {
     let request = RequestBuilder::tell(module, message);
@@ -152,7 +152,7 @@ pub fn request(rule: &Deploy, client: IpAddr) -> Result<RequestBuilder> {
 async fn installed(
     node: &NodeClient,
     rule: &Deploy,
-    to: &Toward,
+    to: &Destination,
     session: Option<SessionId>,
     (edge, epoch): (NodeId, u64),
 ) -> Result<Answer> {
@@ -246,7 +246,7 @@ fn activity(packets: u64, server: ServerCounts) -> u64 {
 }
 
 /// Says in the log that a request fails, and why, without the client's address, which may stand in the cause as well.
-pub fn failed(what: &str, to: &Toward, error: &anyhow::Error) -> Answer {
+pub fn failed(what: &str, to: &Destination, error: &anyhow::Error) -> Answer {
     tracing::warn!(region = to.region, "{what} toward a client fails: {}", to.without_client(&format!("{error:#}")));
     Answer::Failed
 }
@@ -288,7 +288,7 @@ mod tests {
         let module = "example.org/sip-edge".parse().unwrap();
         let message = ControlMessage { topic: "overload".parse().unwrap(), seq: 1, body: b"off".to_vec() };
         for (client, region) in [("198.51.100.77", "198.51.100.0/24"), ("2001:db8:1:277::9", "2001:db8:1:200::/56")] {
-            let to = &Toward { client: client.parse().unwrap(), region: region.to_owned(), node: None };
+            let to = &Destination { client: client.parse().unwrap(), region: region.to_owned(), node: None };
             let log = said(async {
                 let _ = probe(&node, to).await;
                 let _ = crate::relocate::look_around(&node, &Default::default(), to).await;

@@ -20,7 +20,7 @@ use crate::source::{Ask, FetchLimits, Fetcher, Hop, IsOwn, Sources, explain, fai
 
 /// Asks addresses, themselves and not by a name.
 #[derive(Debug)]
-pub struct Asker {
+pub struct AddressAsker {
     /// By HTTP.
     plain: Fetcher,
     /// By HTTPS, whoever the server is.
@@ -32,18 +32,18 @@ pub struct Asker {
     ports: [u16; 2],
 }
 
-impl Asker {
+impl AddressAsker {
     /// Returns one that asks no address of the node's own or of its link.
-    pub fn new(is_own: &IsOwn) -> Asker {
-        Asker::with(&Sources::default(), is_own, RootCerts::WebPki)
+    pub fn new(is_own: &IsOwn) -> AddressAsker {
+        AddressAsker::with(&Sources::default(), is_own, RootCerts::WebPki)
     }
 
-    fn with(sources: &Sources, is_own: &IsOwn, authorities: RootCerts) -> Asker {
+    fn with(sources: &Sources, is_own: &IsOwn, authorities: RootCerts) -> AddressAsker {
         let by = |https: bool, tls: TlsConfig| {
             let sources = Sources { https, http: !https, ..sources.clone() };
             Fetcher::with_tls(sources, is_own.clone(), tls)
         };
-        Asker {
+        AddressAsker {
             plain: by(false, TlsConfig::default()),
             any: by(true, TlsConfig::builder().disable_verification(true).build()),
             certified: by(true, TlsConfig::builder().root_certs(authorities).build()),

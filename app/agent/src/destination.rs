@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Toward whom requests go.
+//! Where requests go.
 
 use std::net::IpAddr;
 
 /// A client toward whom requests go. Logs have its region alone.
 #[derive(Clone, Debug)]
-pub struct Toward {
+pub struct Destination {
     /// The client.
     pub client: IpAddr,
     /// The prefix that its rule makes one region.
@@ -14,10 +14,10 @@ pub struct Toward {
     pub node: Option<IpAddr>,
 }
 
-impl Toward {
+impl Destination {
     /// Returns the same for a node whose address is known.
-    pub fn at(self, node: Option<IpAddr>) -> Toward {
-        Toward { node, ..self }
+    pub fn at(self, node: Option<IpAddr>) -> Destination {
+        Destination { node, ..self }
     }
 
     /// Returns a text for logs, in which the region is in the place of the client.

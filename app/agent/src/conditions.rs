@@ -11,23 +11,23 @@ use crate::event::Reading;
 use crate::feedback::Feedbacks;
 use crate::metric::{Presence, Threshold};
 
-/// The gates of all rules.
-pub struct Gates {
-    rules: BTreeMap<RuleId, Gate>,
+/// The conditions of all rules.
+pub struct Conditions {
+    rules: BTreeMap<RuleId, RuleCondition>,
     /// What was read last of each metric, if anything was.
     readings: BTreeMap<MetricId, Reading>,
     off: BTreeSet<RuleId>,
 }
 
 /// What a rule depends on; one without any of it is always open.
-struct Gate {
+struct RuleCondition {
     /// A metric over its bound.
     condition: Option<(MetricId, Threshold)>,
     /// A metric that can be read.
     server: Option<(MetricId, Presence)>,
 }
 
-impl Gate {
+impl RuleCondition {
     fn is_open(&self) -> bool {
         let is_over = self.condition.as_ref().is_none_or(|(_, threshold)| threshold.is_open());
         is_over && self.server.as_ref().is_none_or(|(_, server)| server.is_there())
@@ -49,17 +49,17 @@ pub enum Turn {
     Deserted,
 }
 
-impl Gates {
+impl Conditions {
     /// Returns those of a configuration, where some rules are switched off by name. Those by metrics are shut at first.
-    pub fn new(config: &Config, off: &[String]) -> Gates {
+    pub fn new(config: &Config, off: &[String]) -> Conditions {
         let gate = |rule: &Deploy| {
             let condition = rule.condition.as_ref().and_then(|condition| {
                 Some((config.metric(&condition.metric)?, Threshold::new(condition.over, condition.until())))
             });
             let server = rule.server.as_ref().and_then(|name| Some((config.metric(name)?, Presence::default())));
-            (rule.id, Gate { condition, server })
+            (rule.id, RuleCondition { condition, server })
         };
-        Gates {
+        Conditions {
             rules: config.rules.iter().map(gate).collect(),
             readings: BTreeMap::new(),
             off: off.iter().filter_map(|name| config.rule(name)).collect(),
@@ -67,13 +67,13 @@ impl Gates {
     }
 
     /// Returns those of no rule.
-    pub fn none() -> Gates {
-        Gates { rules: BTreeMap::new(), readings: BTreeMap::new(), off: BTreeSet::new() }
+    pub fn none() -> Conditions {
+        Conditions { rules: BTreeMap::new(), readings: BTreeMap::new(), off: BTreeSet::new() }
     }
 
-    /// Goes on from the gates of an earlier configuration: what was open by the same condition is open, and other conditions look at
+    /// Goes on from the conditions of an earlier configuration: what was open by the same condition is open, and other conditions look at
     /// what was read last.
-    pub fn follow(&mut self, config: &Config, before: Gates) {
+    pub fn follow(&mut self, config: &Config, before: Conditions) {
         let known = |metric: &MetricId| config.metrics.iter().any(|one| one.id == *metric);
         self.readings = before.readings.into_iter().filter(|(metric, _)| known(metric)).collect();
         for (rule, gate) in &mut self.rules {
@@ -105,7 +105,7 @@ impl Gates {
 
     /// Returns whether a rule is in force.
     pub fn is_open(&self, rule: RuleId) -> bool {
-        !self.off.contains(&rule) && self.rules.get(&rule).is_some_and(Gate::is_open)
+        !self.off.contains(&rule) && self.rules.get(&rule).is_some_and(RuleCondition::is_open)
     }
 
     /// Returns the rules that are switched off.
@@ -148,7 +148,7 @@ impl Gates {
         let state = match (self.off.contains(&rule.id), self.is_open(rule.id)) {
             (true, _) => "off",
             (false, true) => "on",
-            (false, false) if self.rules.get(&rule.id).is_some_and(Gate::is_deserted) => "no-server",
+            (false, false) if self.rules.get(&rule.id).is_some_and(RuleCondition::is_deserted) => "no-server",
             (false, false) => "waiting",
         };
         AgentRule { name: rule.name.clone(), state: state.to_owned(), told: feedbacks.told(rule.id) }
@@ -195,23 +195,28 @@ mod tests {
         let config = Config::parse(&text).unwrap();
         let load = config.metrics[0].id;
         let [plain, loaded] = [RuleId(0), RuleId(1)];
-        let mut gates = Gates::new(&config, &["plain".to_owned(), "gone".to_owned()]);
-        assert!(!gates.is_open(plain) && !gates.is_open(loaded) && gates.switched_off() == [plain]);
-        gates.switch(plain, true);
-        assert!(gates.is_open(plain) && gates.note(load, Ok(10.0)).is_empty());
-        assert_eq!((gates.note(load, Ok(11.0)), gates.note(load, Ok(6.0))), (vec![(loaded, Turn::Open)], vec![]));
-        assert!(gates.is_open(loaded));
-        gates.switch(loaded, false);
+        let mut conditions = Conditions::new(&config, &["plain".to_owned(), "gone".to_owned()]);
+        assert!(!conditions.is_open(plain) && !conditions.is_open(loaded) && conditions.switched_off() == [plain]);
+        conditions.switch(plain, true);
+        assert!(conditions.is_open(plain) && conditions.note(load, Ok(10.0)).is_empty());
+        assert_eq!(
+            (conditions.note(load, Ok(11.0)), conditions.note(load, Ok(6.0))),
+            (vec![(loaded, Turn::Open)], vec![])
+        );
+        assert!(conditions.is_open(loaded));
+        conditions.switch(loaded, false);
         assert!(
-            !gates.is_open(loaded) && gates.note(load, Ok(5.0)).is_empty() && gates.note(load, Ok(11.0)).is_empty()
+            !conditions.is_open(loaded)
+                && conditions.note(load, Ok(5.0)).is_empty()
+                && conditions.note(load, Ok(11.0)).is_empty()
         );
         let states: Vec<String> =
-            gates.rules(&config, &Feedbacks::new(&config)).into_iter().map(|rule| rule.state).collect();
+            conditions.rules(&config, &Feedbacks::new(&config)).into_iter().map(|rule| rule.state).collect();
         assert_eq!(states, ["on", "off"]);
-        gates.switch(loaded, true);
-        assert!(gates.is_open(loaded));
-        gates.note(load, Err("away".to_owned()));
-        assert_eq!(gates.metrics(&config)[0].error.as_deref(), Some("away"));
+        conditions.switch(loaded, true);
+        assert!(conditions.is_open(loaded));
+        conditions.note(load, Err("away".to_owned()));
+        assert_eq!(conditions.metrics(&config)[0].error.as_deref(), Some("away"));
     }
 
     /// Goal: without its server, a rule has its modules removed, once; it is in force again when the server is back. Before anything was read it
@@ -227,24 +232,27 @@ mod tests {
         assert!(Config::parse(&text.replace("server = \"done\"", "server = \"other\"")).is_err());
         let config = Config::parse(&text).unwrap();
         let (done, sip) = (config.metrics[0].id, RuleId(0));
-        let mut gates = Gates::new(&config, &[]);
+        let mut conditions = Conditions::new(&config, &[]);
         let away = || Err("away".to_owned());
-        let state = |gates: &Gates| gates.rules(&config, &Feedbacks::new(&config))[0].state.clone();
-        assert_eq!(state(&gates), "waiting");
-        assert_eq!((gates.note(done, Ok(0.0)), gates.note(done, Ok(f64::NAN))), (vec![(sip, Turn::Open)], vec![]));
+        let state = |conditions: &Conditions| conditions.rules(&config, &Feedbacks::new(&config))[0].state.clone();
+        assert_eq!(state(&conditions), "waiting");
+        assert_eq!(
+            (conditions.note(done, Ok(0.0)), conditions.note(done, Ok(f64::NAN))),
+            (vec![(sip, Turn::Open)], vec![])
+        );
         for _ in 1..METRIC_MISSES_MAX {
-            assert!(gates.note(done, away()).is_empty());
+            assert!(conditions.note(done, away()).is_empty());
         }
-        assert!(gates.note(done, Ok(1.0)).is_empty() && gates.is_open(sip), "it is back in time");
-        let turns: Vec<_> = (0..3 * METRIC_MISSES_MAX).flat_map(|_| gates.note(done, away())).collect();
-        assert_eq!((turns, state(&gates)), (vec![(sip, Turn::Deserted)], "no-server".to_owned()));
-        let mut next = Gates::new(&config, &[]);
-        next.follow(&config, gates);
+        assert!(conditions.note(done, Ok(1.0)).is_empty() && conditions.is_open(sip), "it is back in time");
+        let turns: Vec<_> = (0..3 * METRIC_MISSES_MAX).flat_map(|_| conditions.note(done, away())).collect();
+        assert_eq!((turns, state(&conditions)), (vec![(sip, Turn::Deserted)], "no-server".to_owned()));
+        let mut next = Conditions::new(&config, &[]);
+        next.follow(&config, conditions);
         assert_eq!(state(&next), "no-server", "a reload changes nothing");
         assert_eq!(next.note(done, Ok(0.0)), [(sip, Turn::Open)]);
         // After a restart of the agent without the server.
-        let mut gates = Gates::new(&config, &[]);
-        let turns: Vec<_> = (0..METRIC_MISSES_MAX).flat_map(|_| gates.note(done, away())).collect();
+        let mut conditions = Conditions::new(&config, &[]);
+        let turns: Vec<_> = (0..METRIC_MISSES_MAX).flat_map(|_| conditions.note(done, away())).collect();
         assert_eq!(turns, [(sip, Turn::Deserted)]);
     }
 
@@ -261,13 +269,13 @@ mod tests {
         };
         let first = Config::parse(&text("a", 10)).unwrap();
         let after = |statistic: &str, over: u32| {
-            let mut gates = Gates::new(&first, &[]);
-            gates.note(first.metrics[0].id, Ok(11.0));
-            gates.note(first.metrics[0].id, Ok(8.0));
+            let mut conditions = Conditions::new(&first, &[]);
+            conditions.note(first.metrics[0].id, Ok(11.0));
+            conditions.note(first.metrics[0].id, Ok(8.0));
             let mut config = Config::parse(&text(statistic, over)).unwrap();
             config.follow(&first).unwrap();
-            let mut next = Gates::new(&config, &[]);
-            next.follow(&config, gates);
+            let mut next = Conditions::new(&config, &[]);
+            next.follow(&config, conditions);
             (next.is_open(config.rules[0].id), next.metrics(&config)[0].value)
         };
         assert_eq!(after("a", 10), (true, Some(8.0)));

@@ -97,8 +97,8 @@ fn ask_within(time: Duration, plain: SocketAddr, tls: SocketAddr, how: AddressTl
     let hosts = Some(vec!["127.0.0.1".to_owned(), "[::1]".to_owned()]);
     let sources = Sources { hosts, own_addresses: true, ..Sources::default() };
     let authorities = RootCerts::new_with_certs(&[Certificate::from_pem(AUTHORITY).unwrap()]);
-    let asker = Asker::with(&sources, &IsOwn::default(), authorities);
-    let asker = Asker { time, ports: [plain.port(), tls.port()], ..asker };
+    let asker = AddressAsker::with(&sources, &IsOwn::default(), authorities);
+    let asker = AddressAsker { time, ports: [plain.port(), tls.port()], ..asker };
     let begun = Instant::now();
     let said = asker.ask(plain.ip(), &"k-a".parse().unwrap(), how);
     assert!(begun.elapsed() < grown(time + Duration::from_secs(2)), "{:?}", begun.elapsed());
@@ -224,7 +224,7 @@ fn bad_answers_by_tls_are_none_either() {
 
 #[test]
 fn no_address_of_the_nodes_own_is_asked() {
-    let asker = Asker::new(&IsOwn::new(|address| address == IpAddr::from([192, 0, 2, 1])));
+    let asker = AddressAsker::new(&IsOwn::new(|address| address == IpAddr::from([192, 0, 2, 1])));
     let user = "k-a".parse().unwrap();
     for own in ["192.0.2.1", "127.0.0.1", "::1", "169.254.169.254", "::ffff:192.0.2.1"] {
         for how in AddressTls::ALL {

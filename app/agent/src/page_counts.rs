@@ -79,7 +79,7 @@ pub type Counted = Vec<(NodeId, BTreeMap<String, u64>)>;
 
 /// What is known of all deployments.
 #[derive(Debug, Default)]
-pub struct Looks {
+pub struct PageCounts {
     known: BTreeMap<DeploymentId, Look>,
 }
 
@@ -99,7 +99,7 @@ pub struct Told {
     pub purged: Option<Instant>,
 }
 
-impl Looks {
+impl PageCounts {
     /// Returns whose nodes are to be asked just now, of these that there are, and forgets all others.
     pub fn due(&mut self, now: Instant, there: &BTreeSet<DeploymentId>) -> Vec<DeploymentId> {
         self.known.retain(|id, _| there.contains(id));
@@ -155,7 +155,7 @@ mod tests {
 
     #[test]
     fn nodes_are_asked_as_often_as_somebody_looks_and_not_oftener() {
-        let (mut looks, begin, there) = (Looks::default(), Instant::now(), ids([1, 2]));
+        let (mut looks, begin, there) = (PageCounts::default(), Instant::now(), ids([1, 2]));
         assert_eq!(looks.due(begin, &there), [DeploymentId(1), DeploymentId(2)]);
         assert_eq!(looks.due(begin + 10 * LOOK_EVERY, &there), [], "they are being asked");
         looks.told(begin, DeploymentId(1), counted(0));
@@ -169,7 +169,7 @@ mod tests {
 
     #[test]
     fn so_many_are_asked_at_a_time_and_no_more() {
-        let (mut looks, now, there) = (Looks::default(), Instant::now(), ids(0..2 * LOOKS_MAX as u64));
+        let (mut looks, now, there) = (PageCounts::default(), Instant::now(), ids(0..2 * LOOKS_MAX as u64));
         assert_eq!(looks.due(now, &there).len(), LOOKS_MAX);
         assert_eq!(looks.due(now, &there).len(), 0);
         looks.told(now, DeploymentId(0), None);
@@ -192,7 +192,7 @@ mod tests {
 
     #[test]
     fn a_purge_is_known_by_its_counter() {
-        let (mut looks, begin, node) = (Looks::default(), Instant::now(), "n1".parse().unwrap());
+        let (mut looks, begin, node) = (PageCounts::default(), Instant::now(), "n1".parse().unwrap());
         let mut purged = |after: u32, count| {
             let now = begin + after * LOOK_EVERY;
             looks.due(now, &ids([1]));
