@@ -20,15 +20,17 @@ use netserv_api::{Client, Lines};
 /// What `--help` shows at the end.
 const EXAMPLE: &str = "\
 Events:
-  route-moved    the path leads to other nodes after NODE, and they have the module
-  route-lost     no node after NODE is known any more; it goes on looking for one
-  lease-ended    the module is gone from NODE before its time, such as by its operator
-  module-failed  the module failed too often on NODE, and does not run for a while
-  node-draining  NODE is about to stop; what is installed starts with it again
-  node-maintenance  NODE's operator drains it: move the module, whose lease is not renewed there
+  route-moved       the path leads to other nodes after NODE, and these have the module
+  route-lost        NODE has lost the next node, and continues to look for one
+  lease-ended       the lease on NODE ended early, for example because of NODE's operator
+  module-replaced   another session's SETUP changed the module's version or properties on NODE
+  module-failed     the module failed too often on NODE, and does not run there for a while
+  module-message    the module on NODE sent a message
+  node-draining     NODE is about to stop; its modules start with it again
+  node-maintenance  NODE's operator drains it, and NODE renews no lease: move the module
 
-They are told to the node or host whose clients sent the SETUP, so watch there. What happens to modules on this node itself is
-shown too. Without --since, only what comes from now on is shown; the node keeps the last 1,024 events while it runs.
+Nodes send these events to the node or host whose clients sent the SETUP, so run the command there. It also shows events of modules
+on this node itself. Without --since, it shows only new events. The node keeps its last 1,024 events while it runs.
 
 Example:
   $ netserv watch --module example.org/net-monitor
