@@ -160,6 +160,7 @@ need_test() {
   need openssl openssl "speaks TLS as strangers do"
   need apache2 apache2 "is a web server whose address vouches for a user"
   need rpki-client rpki-client "is the relying party whose verdicts are compared with ours"
+  need fort fort-validator "is the other one, whose cache a node reads"
   need python3 python3 "serves and asks from inside the networks of containers"
   need wrk wrk "asks many times over HTTP"
   need chromium chromium "is the browser"
