@@ -189,7 +189,7 @@ fn a_holder_lets_strangers_in_and_its_end_takes_them_out() {
     let Some(mut net) = net_with(test, Driver::Afxdp, FILES_ALLOWED, &[]) else { return };
     let own: ipnet::IpNet = format!("{}/32", net.lab.v4("sender")).parse().unwrap();
     let other: ipnet::IpNet = format!("{}/32", net.lab.v4("receiver")).parse().unwrap();
-    let since_1970 = std::time::SystemTime::UNIX_EPOCH.elapsed().unwrap();
+    let since_1970 = SystemTime::UNIX_EPOCH.elapsed().unwrap();
     let mut tree = netserv_rpki_tree::Tree::new(UnixTime::from_secs(since_1970.as_secs()));
     let held = tree.certificate(&[own]);
     let holder = tree.authority(0, "holder", &held);
@@ -238,7 +238,7 @@ fn a_holder_lets_strangers_in_and_its_end_takes_them_out() {
     // The relying party has not run for two days; then it does. The module comes back, also to a node that was restarted meanwhile, and what
     // it kept is not forgotten.
     let has_run = |days: u64| {
-        let then = std::time::SystemTime::now() - Duration::from_secs(days * 86_400);
+        let then = SystemTime::now() - Duration::from_secs(days * 86_400);
         let folders = [cache.clone(), cache.join("ta/lab")];
         folders.iter().for_each(|folder| std::fs::File::open(folder).unwrap().set_modified(then).unwrap());
     };
