@@ -158,6 +158,7 @@ need_test() {
   need NetworkManager network-manager "configures devices beside the node"
   need /lib/systemd/systemd-networkd systemd "does so as well"
   need openssl openssl "speaks TLS as strangers do"
+  need apache2 apache2 "is a web server whose address vouches for a user"
   need rpki-client rpki-client "is the relying party whose verdicts are compared with ours"
   need python3 python3 "serves and asks from inside the networks of containers"
   need wrk wrk "asks many times over HTTP"
