@@ -39,7 +39,7 @@ impl HttpModule for HttpCompressor {
             return passed(fetched, head);
         }
         vary(&mut head);
-        if is_part(&asked, status, &head) {
+        if is_part(status, &head) {
             return passed(fetched, head);
         }
         let mut codings = accepted(&asked, &known(properties::get("codings").as_deref()));

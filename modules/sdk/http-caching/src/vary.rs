@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Variants: responses that differ by headers of the request (RFC 9111 §4.1).
 
+use std::cmp::Reverse;
+
 use crate::fields::{Fields, Request, has, is_one_of, members, split, values};
 use crate::limits::{KEY_BYTES_MAX, VARY_NAMES_MAX};
 
@@ -73,10 +75,7 @@ fn normal(fields: &Fields, name: &str) -> String {
         return codings;
     }
     if is_one_of(name, &PREFERENCES) {
-        let mut wishes: Vec<String> = members(fields, name).map(wish).collect();
-        wishes.sort();
-        wishes.dedup();
-        return wishes.join(",");
+        return by_weight(members(fields, name).map(wish).collect());
     }
     // Lines of a field are members of one list. What is not text is written as bytes, so that no two are alike.
     let all: Vec<String> = values(fields, name).flat_map(|value| split(value, b',')).map(escaped).collect();
@@ -88,6 +87,24 @@ fn wish(member: &[u8]) -> String {
     let pieces = split(member, b';').map(|piece| escaped(piece).to_ascii_lowercase());
     let pieces = pieces.filter(|piece| !matches!(&**piece, "q=1" | "q=1.0" | "q=1.00" | "q=1.000"));
     pieces.collect::<Vec<String>>().join(";")
+}
+
+/// Returns a list of preferences with the largest weight first. Those of one weight keep their order, which counts for some servers (RFC 9110
+/// §12.5.4). A list with a weight that cannot be read stays as it is.
+fn by_weight(mut wishes: Vec<String>) -> String {
+    if wishes.iter().all(|wish| permille(wish).is_some()) {
+        wishes.sort_by_key(|wish| Reverse(permille(wish)));
+    }
+    wishes.join(",")
+}
+
+/// Returns the weight of a preference in thousandths (RFC 9110 §12.4.2).
+fn permille(wish: &str) -> Option<u16> {
+    let Some(weight) = wish.split(';').skip(1).find(|piece| piece.starts_with('q')) else { return Some(1000) };
+    let text = weight.strip_prefix("q=")?;
+    let (whole, rest) = text.split_once('.').unwrap_or((text, ""));
+    let is_weight = whole == "0" && rest.len() <= 3 && rest.bytes().all(|byte| byte.is_ascii_digit());
+    is_weight.then(|| format!("{rest:0<3}").parse().ok()).flatten()
 }
 
 fn escaped(bytes: &[u8]) -> String {
@@ -107,7 +124,7 @@ pub const ACCEPT_ENCODING: &str = "accept-encoding";
 const CODINGS: [&str; 3] = ["br", "gzip", "zstd"];
 /// The weight of what is refused (RFC 9110 §12.4.2).
 const NO_WEIGHT: [&str; 4] = ["q=0", "q=0.0", "q=0.00", "q=0.000"];
-/// Lists of preferences, whose order says nothing.
+/// Lists of preferences with weights.
 const PREFERENCES: [&str; 4] = ["accept", "accept-charset", "accept-encoding", "accept-language"];
 
 #[cfg(test)]
@@ -148,9 +165,10 @@ mod tests {
     #[test]
     fn what_means_the_same_selects_the_same() {
         let languages = |text| variant(&["accept-language"], &[("Accept-Language", text)]);
-        for same in ["en, de", "de, en", " eN ,   De", "en;q=1.0, de; q=1"] {
-            assert_eq!(languages(same), "a/\naccept-language:de,en", "{same}");
+        for same in ["en, de", " eN ,   De", "en;q=1.0, de; q=1"] {
+            assert_eq!(languages(same), "a/\naccept-language:en,de", "{same}");
         }
+        assert_eq!(languages("en;q=0.5, de, fr;q=0.55"), languages("de, fr;q=0.55, en;q=0.5"));
         assert_ne!(languages("en;q=0.5, de"), languages("en, de"));
         // haproxy/haproxy#987 and #988: two lines are one list, and no other one selects the same.
         let codings = |lines: &[&str]| {
@@ -167,6 +185,38 @@ mod tests {
         assert_ne!(foo(&[("Foo", "\"1, 2\"")]), foo(&[("Foo", "\"1,2\"")]));
         assert_ne!(foo(&[("Foo", "")]), foo(&[]));
         assert_ne!(foo(&[("Foo", "A")]), foo(&[("Foo", "a")]));
+    }
+
+    /// Goal: no client gets what the origin made for one that named the same in another order, which counts for Express, as for other servers.
+    #[test]
+    fn the_order_of_equal_preferences_selects() {
+        for (name, one, other) in [
+            ("accept-language", "de, en", "en, de"),
+            ("accept-language", "fr, de;q=0.5, en;q=0.5", "fr, en;q=0.5, de;q=0.5"),
+            ("accept-language", "de;q=x, en", "en, de;q=x"),
+            ("accept", "application/json, text/html", "text/html, application/json"),
+        ] {
+            let of = |value| variant(&[name], &[(name, value)]);
+            assert_ne!(of(one), of(other), "{name}: {one}");
+        }
+    }
+
+    #[test]
+    fn weights_are_read_as_they_are_written() {
+        for (wish, expected) in [
+            ("de", Some(1000)),
+            ("text/html;level=1;q=0.25", Some(250)),
+            ("de;q=0", Some(0)),
+            ("de;q=0.5", Some(500)),
+            ("de;q=0.500", Some(500)),
+            ("de;q=2", None),
+            ("de;q", None),
+            ("de;q =0.5", None),
+            ("de;q=0.0001", None),
+            ("de;q=0.x", None),
+        ] {
+            assert_eq!(permille(wish), expected, "{wish}");
+        }
     }
 
     #[test]

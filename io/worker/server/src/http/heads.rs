@@ -176,13 +176,15 @@ pub struct Answers {
     begun: Bytes,
     /// Whether what has come is no answer that is understood, and whether there is more in it than is.
     other: Option<bool>,
+    /// Whether the server takes no more.
+    is_deaf: bool,
 }
 
 impl Answers {
     /// Has the heads be looked at that come by a connection, as far as they are expected.
     pub fn new(stream: Box<dyn Stream>, heads: Heads, excess: Excess) -> Answers {
         let (head, begun) = (Vec::new(), Bytes::new());
-        Answers { stream: Some(stream), heads, excess, head, looked: 0, begun, other: None }
+        Answers { stream: Some(stream), heads, excess, head, looked: 0, begun, other: None, is_deaf: false }
     }
 
     fn stream(&mut self) -> io::Result<Pin<&mut Box<dyn Stream>>> {
@@ -253,12 +255,32 @@ impl Answers {
     /// Returns whether a request may be written: not the next one of a connection on which the server said more than it was asked for, since
     /// that would be its answer.
     fn may_write(&self) -> io::Result<()> {
-        let is_next = self.heads.expected().as_ref().is_some_and(|it| !it.is_first && !it.sending.has_begun);
         let has_more = || !self.begun.is_empty() || !self.head.is_empty();
-        if is_next && (has_more() || self.stream.as_ref().is_some_and(|stream| stream.has_unread())) {
+        if self.is_next() && self.is_deaf {
+            return Err(io::ErrorKind::BrokenPipe.into());
+        }
+        if self.is_next() && (has_more() || self.stream.as_ref().is_some_and(|stream| stream.has_unread())) {
             return Err(io::Error::new(io::ErrorKind::InvalidData, "the server sent what nobody asked for"));
         }
         Ok(())
+    }
+
+    /// Returns whether nothing was written of the next request of a connection.
+    fn is_next(&self) -> bool {
+        self.heads.expected().as_ref().is_some_and(|it| !it.is_first && !it.sending.has_begun)
+    }
+
+    /// Drops the rest of a request that the server does not take: the server may have answered and closed, and its answer is still to be read.
+    fn written(&mut self, length: usize, written: io::Result<usize>) -> io::Result<usize> {
+        let is_gone =
+            |error: &io::Error| matches!(error.kind(), io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset);
+        match written {
+            Err(error) if is_gone(&error) && !self.is_next() => {
+                self.is_deaf = true;
+                Ok(length)
+            }
+            other => other,
+        }
     }
 
     /// Has what came be read, behind `before`.
@@ -365,7 +387,11 @@ impl AsyncRead for Answers {
 impl AsyncWrite for Answers {
     fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         self.may_write()?;
+        if self.is_deaf {
+            return Poll::Ready(Ok(bytes.len()));
+        }
         let written = ready!(self.stream()?.poll_write(context, bytes));
+        let written = self.written(bytes.len(), written);
         self.heads.has_written();
         Poll::Ready(written)
     }
@@ -376,7 +402,12 @@ impl AsyncWrite for Answers {
         slices: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         self.may_write()?;
+        let length = slices.iter().map(|slice| slice.len()).sum();
+        if self.is_deaf {
+            return Poll::Ready(Ok(length));
+        }
         let written = ready!(self.stream()?.poll_write_vectored(context, slices));
+        let written = self.written(length, written);
         self.heads.has_written();
         Poll::Ready(written)
     }
@@ -386,12 +417,18 @@ impl AsyncWrite for Answers {
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let flushed = ready!(self.stream()?.poll_flush(context));
+        if !self.is_deaf {
+            let flushed = ready!(self.stream()?.poll_flush(context));
+            self.written(0, flushed.map(|()| 0))?;
+        }
         self.heads.has_flushed();
-        Poll::Ready(flushed)
+        Poll::Ready(Ok(()))
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if self.is_deaf {
+            return Poll::Ready(Ok(()));
+        }
         self.stream()?.poll_shutdown(context)
     }
 }
@@ -401,7 +438,7 @@ mod tests {
     use std::io::Write as _;
     use std::net::TcpListener;
 
-    use tokio::io::AsyncWriteExt as _;
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
     use tokio::net::TcpStream;
     use tokio::runtime::Builder;
 
@@ -471,6 +508,34 @@ mod tests {
                 server.write_all(said).unwrap();
                 assert_eq!(answers.write(b"GET / HTTP/1.1\r\n\r\n").await.is_ok(), is_sent, "{is_first} {is_asked}");
             }
+        });
+    }
+
+    /// Goal: the answer of a server comes whole that closes before it has taken all of the request, and is no other request's. Method: what the
+    /// server did not read resets the connection.
+    #[test]
+    fn a_server_that_takes_no_more_has_answered() {
+        Builder::new_current_thread().enable_io().build().unwrap().block_on(async {
+            let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+            let stream = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+            let (mut server, _) = listener.accept().unwrap();
+            let heads = Heads::default();
+            let mut answers = Answers::new(Box::new(stream), heads.clone(), Excess::default());
+            drop(heads.expect(Request::new(nothing()), true, None));
+            answers.write_all(b"PUT / HTTP/1.1\r\ncontent-length: 9\r\n\r\n").await.unwrap();
+            server.peek(&mut [0]).unwrap();
+            let said = b"HTTP/1.1 413 Long\r\ncontent-length: 4\r\n\r\nlong";
+            server.write_all(said).unwrap();
+            drop(server);
+            for _ in 0..3 {
+                answers.write_all(b"123").await.unwrap();
+            }
+            answers.flush().await.unwrap();
+            let mut came = Vec::new();
+            answers.read_to_end(&mut came).await.unwrap();
+            assert_eq!(came, said);
+            drop(heads.expect(Request::new(nothing()), false, None));
+            assert!(answers.write(b"GET / HTTP/1.1\r\n\r\n").await.is_err(), "the next request is sent nowhere");
         });
     }
 }
