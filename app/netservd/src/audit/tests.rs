@@ -180,8 +180,8 @@ fn lines_that_find_no_room_on_the_disk_are_counted_and_told() {
     assert_eq!(verify(&dir).lines, written + 2, "it says so once");
 }
 
-/// Goal: no decision goes into a file that nobody reads, whoever clears up in the folder. Method: what `find -delete`, logrotate with `create` and
-/// with `copytruncate`, and `rm -r` do to the newest file of a running node.
+/// Goal: decisions stay in the log, whatever other programs do to its newest file. Method: what `find -delete`, logrotate with `create` and with
+/// `copytruncate`, and `rm -r` do to the log of a running node.
 #[test]
 fn decisions_go_into_a_new_file_once_the_newest_one_is_moved_deleted_or_cut_short() {
     let delete = |file: &Path| fs::remove_file(file).unwrap();

@@ -120,8 +120,8 @@ mod tests {
     use super::super::store::Store;
     use super::super::store::tests::example;
 
-    /// Goal: no damaged file keeps a node from starting, and none is lost. Method: no database, one that is cut off, one with a page of
-    /// rubbish, one that holds no table; each beside one of an earlier time.
+    /// Goal: no damaged file keeps a node from starting, and none is lost. Method: no database, one that is cut off, and one with rubbish in each
+    /// of its pages.
     #[test]
     fn a_damaged_database_is_set_aside_and_a_new_one_begun() {
         let dir = tempfile::tempdir().unwrap();
