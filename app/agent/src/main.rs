@@ -55,7 +55,7 @@ use crate::node::{Evidence, NodeClient};
 use crate::sensors::Sensors;
 use crate::table::Table;
 
-/// Deploys modules near the clients of this machine's servers, by rules over what the servers log
+/// Deploys modules near the clients of this machine's servers, by rules over the servers' logs
 #[derive(Parser)]
 #[command(version)]
 struct Arguments {

@@ -9,15 +9,16 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use netserv_container::{LauncherConfig, MediaFiles};
-use netserv_dataplane::MARK_DEFAULT;
-use netserv_dataplane::signal::{Interceptor, LocalAddresses, Passage, SignalConfig, SignalSocket};
 use netserv_model::effect::{InstalledRecord, Stored};
 use netserv_model::policy::NodePolicy;
+use netserv_netlink::routes::LocalAddresses;
 use netserv_node::recording::{self, Header};
 use netserv_packet_loop::PacketEvent;
 use netserv_packet_loop::thread::PacketSender;
+use netserv_plane::{MARK_DEFAULT, Passage};
 use netserv_repository::limits::CODE_DIR_BYTES_MAX;
 use netserv_repository::{AddressAsker, Compiled, FetchLimits, IsOwn, ListAsker, Repository, Sources, engine_name};
+use netserv_signal::{Interceptor, SignalConfig, SignalSocket};
 use rand::TryRng;
 use rand::rngs::SysRng;
 use tokio::net::UnixListener;

@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
 use netserv_container::ScheduledThread;
-use netserv_dataplane::Driver;
 use netserv_model::limits::LANES_MAX;
+use netserv_plane::Driver;
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity, set_current_timer_slack};
 
@@ -284,7 +284,7 @@ impl Drop for PacketThread {
 mod tests {
     use std::time::Instant;
 
-    use netserv_dataplane::dummy::Dummy;
+    use netserv_plane::dummy::Dummy;
 
     use super::*;
 

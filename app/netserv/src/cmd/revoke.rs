@@ -16,25 +16,25 @@ use crate::request::now;
 use crate::units::parse_duration;
 use crate::{grants, keys, revocation_lists};
 
-/// Take grants back before their end: make the next revocation list, which nodes fetch from where their operators say
+/// Revoke grants: write the next revocation list, which nodes fetch from the URL that their operators configured
 ///
-/// Without grants and keys, the list is the same with a new time. Nodes want a list that is not older than their operators say, a day by
-/// default: run this several times a day.
+/// Without grants and keys, the new list differs from the old one only in its time. Nodes reject a list that is
+/// older than their operators allow, by default a day, so run this command several times a day.
 #[derive(Args)]
 pub struct Revoke {
-    /// Files with grants to take back: the last grant of each. A grant that has ended is left out of the list
+    /// Files with grants to revoke: the last grant of each file. Grants that have ended are left out of the list
     #[arg(value_name = "FILE")]
     grants: Vec<PathBuf>,
-    /// Keys to take back, with commas between: no grant for them or by them counts any more
+    /// Keys to revoke, separated by commas. Grants to or by these keys become invalid
     #[arg(long = "user-key", value_name = "KEY", value_delimiter = ',')]
     user_keys: Vec<PublicKey>,
-    /// The file with the list; the next list takes its place
+    /// File with the list; the command replaces it by the next list
     #[arg(long, value_name = "FILE")]
     list: PathBuf,
-    /// How long the list is good from now on
+    /// Validity of the list, from now on
     #[arg(long, value_name = "TIME", default_value = "7d", value_parser = parse_duration)]
     valid_for: Duration,
-    /// The number of the list, if the list before is lost [default: one more than the list before, or 1]
+    /// Number of the list, if the previous list is lost [default: one more than the previous list, or 1]
     #[arg(long, value_name = "N")]
     number: Option<u64>,
     /// The file with your key [default: netserv/key.pem below $XDG_CONFIG_HOME]

@@ -10,9 +10,9 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow};
 use ipnet::IpNet;
-use netserv_dataplane::signal::{LocalAddresses, RouteMonitor, Routes};
 use netserv_model::effect::EffectOutcome;
 use netserv_model::route::RouteChange;
+use netserv_netlink::routes::{LocalAddresses, RouteMonitor, Routes};
 use netserv_node::gist::{InterfaceId, Prefix};
 use rustix::net::{AddressFamily, SocketType, netdevice, socket};
 use tokio::io::unix::AsyncFd;

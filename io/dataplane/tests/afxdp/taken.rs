@@ -5,10 +5,10 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use ipnet::IpNet;
-use netserv_dataplane::limits::CHANGES_AT_A_TIME;
-use netserv_dataplane::{Batch, Change, Driver};
 use netserv_model::Filter;
 use netserv_model::effect::FilterId;
+use netserv_plane::{Batch, Change, Driver};
+use netserv_plane_nfqueue::limits::CHANGES_AT_A_TIME;
 
 use crate::common::Chain;
 use crate::{Afxdp, Flow, ROUTER, SENDER, idle, open, pass};
@@ -194,7 +194,7 @@ fn pass_what_comes(driver: &mut Afxdp) -> usize {
     while Instant::now() < until {
         driver.receive(&mut batch, Some(Duration::from_millis(20))).unwrap();
         count += batch.len();
-        batch.iter().for_each(|packet| driver.finish(packet.id, netserv_dataplane::Final::Pass));
+        batch.iter().for_each(|packet| driver.finish(packet.id, netserv_plane::Final::Pass));
         driver.flush().unwrap();
     }
     count
