@@ -133,13 +133,9 @@ impl Table {
         let own = File::options().create(true).append(true).mode(0o600).open(&path);
         own.and_then(|file| file.set_permissions(Permissions::from_mode(0o600)))
             .with_context(|| format!("cannot keep {} from others", path.display()))?;
-        let connection = Connection::open(&path).with_context(|| format!("cannot open {}", path.display()))?;
-        connection.pragma_update(None, "journal_mode", "WAL")?;
-        connection.pragma_update(None, "synchronous", "FULL")?;
-        connection.execute_batch(
-            "CREATE TABLE IF NOT EXISTS deployments (id INTEGER PRIMARY KEY, row TEXT NOT NULL);
-             CREATE TABLE IF NOT EXISTS off (rule TEXT PRIMARY KEY)",
-        )?;
+        // No new one takes its place by itself: rules that were switched off would be on again.
+        let fix = "; mend it, or move it away to begin without deployments and with all rules on";
+        let connection = connect(&path).with_context(|| format!("cannot use {}{fix}", path.display()))?;
         Ok(Table { connection })
     }
 
@@ -205,11 +201,32 @@ impl Table {
     }
 }
 
+fn connect(path: &Path) -> Result<Connection> {
+    let connection = Connection::open(path)?;
+    connection.pragma_update(None, "journal_mode", "WAL")?;
+    connection.pragma_update(None, "synchronous", "FULL")?;
+    connection.execute_batch(
+        "CREATE TABLE IF NOT EXISTS deployments (id INTEGER PRIMARY KEY, row TEXT NOT NULL);
+         CREATE TABLE IF NOT EXISTS off (rule TEXT PRIMARY KEY)",
+    )?;
+    Ok(connection)
+}
+
 #[cfg(test)]
 mod tests {
     use netserv_placement::Why;
 
     use super::*;
+
+    #[test]
+    fn a_damaged_database_is_named_and_left_alone() {
+        let dir = tempfile::tempdir().unwrap();
+        let (path, text) = (dir.path().join("placement.db"), "no database\n".repeat(1000));
+        std::fs::write(&path, &text).unwrap();
+        let error = format!("{:#}", Table::open(dir.path()).err().unwrap());
+        assert!(error.contains(&path.display().to_string()) && error.contains("move it away"), "{error}");
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), text);
+    }
 
     #[test]
     fn what_is_kept_comes_back() {

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Code that was compiled from WebAssembly, kept by what it was made from and by whom, for several nodes of one machine.
 //!
-//! A node runs what is in there without looking at it, so the directory is its user's alone.
+//! A node runs what is in there as it is, so the directory is its user's alone. Code ends with a sum of what lies before,
+//! since damaged code would run, or be taken for the fault of its module. Wasmtime heeds nothing after the code.
 
 use std::fs::{self, File};
-use std::io;
+use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -20,6 +21,35 @@ pub fn engine_name(worker: &Path) -> io::Result<String> {
     let changed = metadata.modified()?.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     Ok(format!("{:x}-{:x}", metadata.len(), changed.as_nanos()))
 }
+
+/// Adds its sum to code that was compiled.
+///
+/// # Errors
+/// The file cannot be read or written.
+pub fn seal(code: &Path) -> io::Result<()> {
+    let mut file = File::options().read(true).append(true).open(code)?;
+    let mut digest = Sha256::new();
+    io::copy(&mut file, &mut digest)?;
+    file.write_all(&digest.finalize())?;
+    file.sync_all()
+}
+
+/// Returns whether there is such code, and all of it is as it was compiled.
+pub fn is_whole(code: &Path) -> bool {
+    let check = || -> io::Result<bool> {
+        let file = File::open(code)?;
+        let Some(bytes) = file.metadata()?.len().checked_sub(SUM_BYTES) else { return Ok(false) };
+        let (mut digest, mut sum) = (Sha256::new(), Vec::new());
+        let mut before = file.take(bytes);
+        io::copy(&mut before, &mut digest)?;
+        before.into_inner().take(SUM_BYTES).read_to_end(&mut sum)?;
+        Ok(digest.finalize()[..] == sum[..])
+    };
+    check().unwrap_or(false)
+}
+
+/// Bytes of the sum at the end of code.
+const SUM_BYTES: u64 = 32;
 
 /// A directory of compiled code.
 #[derive(Debug)]
@@ -44,7 +74,7 @@ impl Compiled {
         Ok(Compiled { directory: directory.to_owned(), bytes_max })
     }
 
-    /// Puts the code that `engine` made of a file to `code`. Returns whether there is any.
+    /// Puts the code that `engine` made of a file to `code`. Returns whether there is any that is whole.
     ///
     /// # Errors
     /// The file cannot be read, or the code not be written.
@@ -58,7 +88,8 @@ impl Compiled {
         }
     }
 
-    /// Returns where the code is that `engine` made of a file, if there is any. It goes when it has not been used for long.
+    /// Returns where the code is that `engine` made of a file, if there is any that is whole. It goes when it has not been
+    /// used for long.
     ///
     /// # Errors
     /// The file cannot be read.
@@ -82,7 +113,7 @@ impl Compiled {
             return Ok(wanted);
         }
         let made = self.directory.join(format!("{}.made", std::process::id()));
-        let kept = compile(&made).and_then(|()| Ok(self.keep_as(&wanted, &made)?));
+        let kept = compile(&made).and_then(|()| Ok(seal(&made).and_then(|()| self.keep_as(&wanted, &made))?));
         let removed = fs::remove_file(&made);
         kept?;
         removed?;
@@ -94,7 +125,7 @@ impl Compiled {
         Ok(wanted)
     }
 
-    /// Keeps code that `engine` made of a file.
+    /// Keeps code that `engine` made of a file, with its sum.
     ///
     /// # Errors
     /// The file cannot be read, or the code not be written.
@@ -146,11 +177,11 @@ impl Compiled {
     }
 }
 
-/// Returns whether there is such a file, which is then used now.
+/// Returns whether there is such code that is whole, which is then used now.
 fn use_now(kept: &Path) -> bool {
     // If its use cannot be noted, it goes earlier.
     let _ = File::open(kept).and_then(|file| file.set_modified(SystemTime::now()));
-    kept.exists()
+    is_whole(kept)
 }
 
 fn link_or_copy(from: &Path, to: &Path) -> io::Result<()> {
@@ -174,13 +205,14 @@ mod tests {
         fs::write(path("a.wasm"), "a").unwrap();
         fs::write(path("b.wasm"), "b").unwrap();
         fs::write(path("code"), "code of a").unwrap();
+        seal(&path("code")).unwrap();
         assert!(!compiled.take(&path("a.wasm"), "one", &path("out")).unwrap());
         compiled.keep(&path("a.wasm"), "one", &path("code")).unwrap();
         compiled.keep(&path("a.wasm"), "one", &path("code")).unwrap();
         assert!(!compiled.take(&path("a.wasm"), "two", &path("out")).unwrap());
         assert!(!compiled.take(&path("b.wasm"), "one", &path("out")).unwrap());
         assert!(compiled.take(&path("a.wasm"), "one", &path("out")).unwrap());
-        assert_eq!(fs::read_to_string(path("out")).unwrap(), "code of a");
+        assert_eq!(fs::read(path("out")).unwrap(), fs::read(path("code")).unwrap());
         assert!(compiled.take(&path("no.wasm"), "one", &path("other")).is_err());
     }
 
@@ -195,7 +227,32 @@ mod tests {
         assert_eq!(fs::read_dir(&kept).unwrap().count(), 0);
         let path = compiled.find_or_make(&wasm, "one", |path| fs::write(path, "code")).unwrap();
         assert_eq!(compiled.find_or_make(&wasm, "one", fails).unwrap(), path);
-        assert_eq!((fs::read_to_string(path).unwrap().as_str(), fs::read_dir(&kept).unwrap().count()), ("code", 1));
+        assert!(fs::read(path).unwrap().starts_with(b"code"));
+        assert_eq!(fs::read_dir(&kept).unwrap().count(), 1);
+    }
+
+    /// Goal: what a disk damages is compiled again, and neither runs nor counts as the module's fault. Method: code that is empty, cut off at
+    /// each length, longer, or has one other bit anywhere.
+    #[test]
+    fn damaged_code_is_none() {
+        let dir = tempfile::tempdir().unwrap();
+        let (wasm, out) = (dir.path().join("a.wasm"), dir.path().join("out"));
+        let compiled = Compiled::open(&dir.path().join("kept"), 1000).unwrap();
+        fs::write(&wasm, "a").unwrap();
+        let make = |path: &Path| fs::write(path, "the code of a");
+        let kept = compiled.find_or_make(&wasm, "one", make).unwrap();
+        let whole = fs::read(&kept).unwrap();
+        let shorter = (0..whole.len()).map(|length| whole[..length].to_vec());
+        let other =
+            (0..whole.len()).map(|at| whole.iter().enumerate().map(|(n, byte)| byte ^ u8::from(n == at)).collect());
+        for damaged in shorter.chain(other).chain([[&whole[..], b"!"].concat()]) {
+            fs::write(&kept, &damaged).unwrap();
+            assert!(!is_whole(&kept), "{damaged:?}");
+            assert!(!compiled.take(&wasm, "one", &out).unwrap() && !out.exists());
+            assert_eq!(compiled.find_or_make(&wasm, "one", make).unwrap(), kept);
+            assert_eq!(fs::read(&kept).unwrap(), whole);
+        }
+        assert!(compiled.take(&wasm, "one", &out).unwrap() && is_whole(&out));
     }
 
     #[test]
@@ -216,6 +273,7 @@ mod tests {
         fs::write(dir.path().join("node.db"), "not ours").unwrap();
         fs::create_dir(dir.path().join("packages")).unwrap();
         fs::write(dir.path().join("a"), "a").unwrap();
+        seal(&dir.path().join("a")).unwrap();
         compiled.keep(&dir.path().join("a"), "one", &dir.path().join("a")).unwrap();
         assert!(compiled.find(&dir.path().join("a"), "one").unwrap().is_none_or(|path| path.exists()));
         assert!(dir.path().join("node.db").exists() && dir.path().join("packages").exists());
@@ -225,10 +283,11 @@ mod tests {
     fn what_was_used_longest_ago_goes_beyond_bytes_max() {
         let dir = tempfile::tempdir().unwrap();
         let path = |name: &str| dir.path().join(name);
-        let compiled = Compiled::open(&path("kept"), 20).unwrap();
+        let compiled = Compiled::open(&path("kept"), 2 * (10 + SUM_BYTES)).unwrap();
         let keep = |name: &str| {
             fs::write(path(name), name).unwrap();
             fs::write(path("code"), "ten bytes.").unwrap();
+            seal(&path("code")).unwrap();
             compiled.keep(&path(name), "engine", &path("code")).unwrap();
             fs::remove_file(path("code")).unwrap();
             std::thread::sleep(std::time::Duration::from_millis(10));

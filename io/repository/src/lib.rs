@@ -23,7 +23,7 @@ mod states;
 mod store;
 mod well_known;
 
-pub use compiled::{Compiled, engine_name};
+pub use compiled::{Compiled, engine_name, is_whole, seal};
 pub use package::{Package, PackageSignature, Summary};
 pub use parts::Part;
 pub use revocation_lists::{ListAsker, check_list_url};

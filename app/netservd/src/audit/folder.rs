@@ -3,7 +3,7 @@
 
 use std::fs::{DirBuilder, File};
 use std::io::{self, ErrorKind, Write};
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 use netserv_audit::{Chain, Check, Found, Reader, first_of_file, name_of_file};
@@ -72,6 +72,10 @@ impl Folder {
         Ok(files)
     }
 
+    fn make(&self) -> io::Result<()> {
+        DirBuilder::new().recursive(true).mode(0o700).create(&self.path)
+    }
+
     fn file(&self, first: u64) -> PathBuf {
         self.path.join(name_of_file(first))
     }
@@ -90,6 +94,8 @@ impl Folder {
 pub struct End {
     folder: Folder,
     file: File,
+    /// The number of the file's first line.
+    first: u64,
     /// Bytes of the file.
     bytes: u64,
     chain: Chain,
@@ -103,7 +109,7 @@ impl End {
     /// # Errors
     /// The files cannot be read or made.
     pub fn open(folder: Folder) -> io::Result<End> {
-        DirBuilder::new().recursive(true).mode(0o700).create(&folder.path)?;
+        folder.make()?;
         let files = folder.files()?;
         let newest = files.last().copied().unwrap_or(1);
         let (mut chain, mut damaged, mut is_unfinished) = (None, None, false);
@@ -130,7 +136,27 @@ impl End {
         }
         folder.sync()?;
         let (bytes, chain) = (file.metadata()?.len(), chain.unwrap_or(Chain::from(newest)));
-        Ok(End { folder, file, bytes, chain, damaged })
+        Ok(End { folder, file, first: newest, bytes, chain, damaged })
+    }
+
+    /// Goes on in a new file if the newest one is no longer what was written: it was moved, deleted, or cut short. Returns
+    /// whether that is so.
+    ///
+    /// # Errors
+    /// The files cannot be read or made.
+    pub fn follow(&mut self) -> io::Result<bool> {
+        let own = self.file.metadata()?;
+        let is_there = match std::fs::metadata(self.folder.file(self.first)) {
+            Ok(there) => (there.dev(), there.ino()) == (own.dev(), own.ino()),
+            Err(error) if error.kind() == ErrorKind::NotFound => false,
+            Err(error) => return Err(error),
+        };
+        if is_there && own.len() >= self.bytes {
+            return Ok(false);
+        }
+        self.folder.make()?;
+        self.begin_file(self.chain.line() + 1)?;
+        Ok(true)
     }
 
     /// Adds a line. If it cannot be written, nothing of it stays.
@@ -170,7 +196,7 @@ impl End {
             std::fs::remove_file(self.folder.file(*oldest))?;
         }
         let file = self.folder.append(first)?;
-        (self.bytes, self.file) = (file.metadata()?.len(), file);
+        (self.first, self.bytes, self.file) = (first, file.metadata()?.len(), file);
         self.folder.sync()
     }
 }

@@ -180,6 +180,34 @@ fn lines_that_find_no_room_on_the_disk_are_counted_and_told() {
     assert_eq!(verify(&dir).lines, written + 2, "it says so once");
 }
 
+/// Goal: decisions stay in the log, whatever other programs do to its newest file. Method: what `find -delete`, logrotate with `create` and with
+/// `copytruncate`, and `rm -r` do to the log of a running node.
+#[test]
+fn decisions_go_into_a_new_file_once_the_newest_one_is_moved_deleted_or_cut_short() {
+    let delete = |file: &Path| fs::remove_file(file).unwrap();
+    let rotate = |file: &Path| {
+        fs::rename(file, file.with_extension("jsonl.1")).unwrap();
+        File::create(file).unwrap();
+    };
+    let cut = |file: &Path| File::options().write(true).open(file).unwrap().set_len(0).unwrap();
+    let delete_all = |file: &Path| fs::remove_dir_all(file.parent().unwrap()).unwrap();
+    let ways = [("delete", delete as fn(&Path)), ("rotate", rotate), ("cut", cut), ("delete all", delete_all)];
+    for (way, clear_up) in ways {
+        let dir = tempfile::tempdir().unwrap();
+        let mut writer = writer_of(dir.path());
+        writer.write(vec![entry(), entry()]);
+        clear_up(&only_file(dir.path()));
+        writer.write(vec![entry()]);
+        writer.write(vec![entry()]);
+        let report = verify(dir.path());
+        assert_eq!((report.broken, report.first, report.last), (None, Some(3), Some(5)), "{way}");
+        let newest = dir.path().join("audit").join(netserv_audit::name_of_file(3));
+        let text = fs::read_to_string(newest).unwrap();
+        let told = text.lines().filter(|line| line.contains(netserv_audit::DAMAGED)).count();
+        assert_eq!((text.lines().count(), told), (3, 1), "{way}: it says so once");
+    }
+}
+
 /// Goal: a node that is killed leaves a log that goes on. Method: a process that writes all the time, killed five times.
 #[test]
 fn a_kill_leaves_a_chain_that_goes_on() {

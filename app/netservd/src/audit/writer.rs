@@ -91,6 +91,11 @@ impl Writer {
         if self.end.is_none() {
             self.end = Some(End::open(self.folder.clone())?);
         }
+        if self.end.as_mut().map_or(Ok(false), End::follow)? {
+            tracing::warn!("the newest file of the audit log was moved, deleted or cut short; a new one is begun");
+            let detail = "the newest file was moved, deleted or cut short; this line begins a new one";
+            self.add(self.entry("AUDIT", DAMAGED, detail))?;
+        }
         if let Some(damaged) = self.end.as_ref().and_then(|end| end.damaged) {
             let detail = "what lies before this line is no line, as after a crash";
             let entry = AuditEntry { damaged: Some(damaged), ..self.entry("AUDIT", DAMAGED, detail) };

@@ -4,6 +4,7 @@
 //! Every owner has a thread and an inbox that never blocks the sender, and answers each effect by its [`ticket::Ticket`].
 //! Owners do not know each other; what one makes for another goes through here.
 
+mod database;
 pub mod filters;
 mod lists;
 pub mod networks;

@@ -3,15 +3,11 @@
 //! the thread that waits for the disk.
 
 use std::collections::BTreeMap;
-use std::fs::{File, Permissions};
-use std::io::ErrorKind;
 use std::net::IpAddr;
-use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
-use std::time::Duration;
 
 use anyhow::{Context, Result};
 use netserv_model::control::ControlMessage;
@@ -21,6 +17,7 @@ use netserv_model::{Digest, ModuleName, Refusal, RefusalKind, UserId};
 use netserv_repository::Repository;
 use rusqlite::{Connection, params};
 
+use super::database;
 use super::ticket::Ticket;
 use crate::limits::STORE_BATCH;
 
@@ -100,11 +97,6 @@ impl PackageKeeper {
     }
 }
 
-/// How long one connection waits for the other's transaction.
-const LOCK_WAIT: Duration = Duration::from_secs(5);
-/// The version of the tables, kept in SQLite's `user_version`.
-const SCHEMA_VERSION: i64 = 3;
-
 /// The database of installed modules, what was used, and containers' addresses.
 pub struct Store {
     connection: Connection,
@@ -116,15 +108,7 @@ impl Store {
     /// # Errors
     /// The file cannot be opened, or was written by a newer version.
     pub fn open(path: &Path) -> Result<Store> {
-        let name = || format!("cannot open {}", path.display());
-        let (connection, version) = connect(path).with_context(name)?;
-        anyhow::ensure!(
-            version <= SCHEMA_VERSION,
-            "{} was written by a newer netservd (schema {version}, this one knows {SCHEMA_VERSION})",
-            path.display()
-        );
-        make_tables(&connection).with_context(name)?;
-        Ok(Store { connection })
+        Ok(Store { connection: database::open(path)? })
     }
 
     /// Carries jobs out in one transaction, all of them or none.
@@ -186,44 +170,6 @@ impl Store {
         }
         Ok(records)
     }
-}
-
-/// Opens the database, which is for its owner alone; returns the version of its tables too.
-fn connect(path: &Path) -> Result<(Connection, i64)> {
-    // SQLite gives its other files the permissions of this one. One that is there is not opened: closing it would end the locks of
-    // this process's other connection (https://www.sqlite.org/howtocorrupt.html, 2.2).
-    match File::options().create_new(true).append(true).mode(0o600).open(path) {
-        Err(error) if error.kind() == ErrorKind::AlreadyExists => {
-            std::fs::set_permissions(path, Permissions::from_mode(0o600))?;
-        }
-        made => drop(made?),
-    }
-    let connection = Connection::open(path)?;
-    // The threads for modules and for networks each have a connection.
-    connection.busy_timeout(LOCK_WAIT)?;
-    // WAL with synchronous=FULL: a committed lease is still there after a power cut.
-    connection.pragma_update(None, "journal_mode", "WAL")?;
-    connection.pragma_update(None, "synchronous", "FULL")?;
-    let version = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
-    Ok((connection, version))
-}
-
-fn make_tables(connection: &Connection) -> rusqlite::Result<()> {
-    connection.execute_batch(
-        "CREATE TABLE IF NOT EXISTS installed (
-             user TEXT NOT NULL, module TEXT NOT NULL, record TEXT NOT NULL, PRIMARY KEY (user, module)
-         ) WITHOUT ROWID;
-         CREATE TABLE IF NOT EXISTS usage (
-             user TEXT NOT NULL, module TEXT NOT NULL, used TEXT NOT NULL, PRIMARY KEY (user, module)
-         ) WITHOUT ROWID;
-         CREATE TABLE IF NOT EXISTS messages (
-             user TEXT NOT NULL, module TEXT NOT NULL, topic TEXT NOT NULL, message TEXT NOT NULL,
-             PRIMARY KEY (user, module, topic)
-         ) WITHOUT ROWID;
-         CREATE TABLE IF NOT EXISTS revocations (issuer TEXT NOT NULL PRIMARY KEY, list TEXT NOT NULL) WITHOUT ROWID;
-         CREATE TABLE IF NOT EXISTS addresses (user TEXT NOT NULL PRIMARY KEY, addresses TEXT NOT NULL) WITHOUT ROWID;",
-    )?;
-    connection.pragma_update(None, "user_version", SCHEMA_VERSION)
 }
 
 /// The last control message of each topic to each module.
@@ -366,7 +312,9 @@ impl Store {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
     use netserv_model::{Digest, Flavour, SessionId, UnixTime};
 
     use super::*;
@@ -403,17 +351,6 @@ mod tests {
         drop(store);
         let expected = BTreeMap::from([(alice, addresses.to_vec())]);
         assert_eq!(Store::open(&path).unwrap().addresses().unwrap(), expected);
-    }
-
-    #[test]
-    fn what_is_no_database_is_named_and_left_alone() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("node.db");
-        let text = "no database\n".repeat(1000);
-        std::fs::write(&path, &text).unwrap();
-        let error = format!("{:#}", Store::open(&path).err().unwrap());
-        assert!(error.contains(&path.display().to_string()), "{error}");
-        assert_eq!(std::fs::read_to_string(&path).unwrap(), text);
     }
 
     #[test]
@@ -502,9 +439,9 @@ mod tests {
         store.put(&example()).unwrap();
         store.connection.execute("INSERT INTO installed VALUES ('x', 'y/z', '{')", []).unwrap();
         assert_eq!(store.all().unwrap().len(), 1);
-        store.connection.pragma_update(None, "user_version", SCHEMA_VERSION + 1).unwrap();
+        store.connection.pragma_update(None, "user_version", database::SCHEMA_VERSION + 1).unwrap();
         drop(store);
-        assert!(Store::open(&path).err().unwrap().to_string().contains("newer"));
+        assert!(format!("{:#}", Store::open(&path).err().unwrap()).contains("newer"));
     }
 
     /// What a node wrote that knew one flavour.
@@ -524,7 +461,7 @@ mod tests {
         );
     }
 
-    fn example() -> InstalledRecord {
+    pub fn example() -> InstalledRecord {
         InstalledRecord {
             user: "janedoe".parse().unwrap(),
             module: "example.org/echo@1.0.0".parse().unwrap(),

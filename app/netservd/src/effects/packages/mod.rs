@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 use netserv_container::{BuildLimits, Progress};
 use netserv_model::request::StateSource;
 use netserv_model::{Digest, Flavour, PublicKey, Refusal, RefusalKind, UserId};
-use netserv_repository::{Compiled, Downloaded, FetchLimits, Part, Repository, Stored};
+use netserv_repository::{Compiled, Downloaded, FetchLimits, Part, Repository, Stored, is_whole, seal};
 
 use code::{Compositions, code_path};
 
@@ -88,7 +88,10 @@ impl Packages {
     pub fn fetch(&self, user: &UserId, url: &str, digest: Digest, keys: &[PublicKey]) -> Result<Ready, Refusal> {
         // Before a download that would be for nothing.
         self.keeper.launcher()?;
-        let stored = Arc::new(self.repository.fetch(user, url, digest, keys, &self.limits)?);
+        self.ready(Arc::new(self.repository.fetch(user, url, digest, keys, &self.limits)?))
+    }
+
+    fn ready(&self, stored: Arc<Stored>) -> Result<Ready, Refusal> {
         let flavour = self.choose(&stored)?;
         let path = |part: Part| stored.path(part).map(Path::to_owned);
         let mut parts = CodeParts { tls: path(Part::Tls), ..CodeParts::default() };
@@ -100,7 +103,7 @@ impl Packages {
                 let compiled = |wasm: &Option<PathBuf>| wasm.as_ref().map(|wasm| code_path(wasm, &self.engine));
                 (parts.packet, parts.server) = (compiled(&wasm[0]), compiled(&wasm[1]));
                 let all = wasm.into_iter().flatten().map(|wasm| (code_path(&wasm, &self.engine), wasm));
-                to_compile.extend(all.filter(|(code, _)| !code.exists()).map(|(code, wasm)| (wasm, code)));
+                to_compile.extend(all.filter(|(code, _)| !is_whole(code)).map(|(code, wasm)| (wasm, code)));
             }
             Flavour::Osgi => parts.packet = path(Part::Bundle),
         }
@@ -117,12 +120,17 @@ impl Packages {
         limits: &BuildLimits,
         may_go_on: &mut dyn FnMut(&Progress<'_>) -> bool,
     ) -> Result<(), Refusal> {
-        for (wasm, code) in files.iter().filter(|(_, code)| !code.exists()) {
+        for (wasm, code) in files.iter().filter(|(_, code)| !is_whole(code)) {
+            if std::fs::remove_file(code).is_ok() {
+                tracing::warn!(file = %code.display(), "compiled code is damaged, it is compiled again");
+            }
             if self.take_compiled(wasm, code) {
                 continue;
             }
             let started = Instant::now();
             self.keeper.launcher()?.build(&[wasm], code, limits, may_go_on)?;
+            seal(code)
+                .map_err(|error| Refusal::new(RefusalKind::NodeFailed, format!("{}: {error}", code.display())))?;
             let took_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
             tracing::info!(took_ms, file = ?wasm.file_name().unwrap_or_default(), "a package is compiled");
             if let Some(Err(error)) = self.compiled.as_ref().map(|compiled| compiled.keep(wasm, &self.engine, code)) {
@@ -206,6 +214,24 @@ mod tests {
                 Ok(taken) => assert_eq!(chosen, Ok(taken), "{runs:?} {has:?}"),
                 Err(detail) => assert_eq!(chosen, Err(Refusal::new(RefusalKind::NoFlavour, detail))),
             }
+        }
+    }
+
+    /// Goal: compiled code that the disk damaged is compiled again, and does not count as the module's fault.
+    #[test]
+    fn only_whole_code_is_not_compiled_again() {
+        let dir = tempfile::tempdir().unwrap();
+        let packages = packages(dir.path(), &[Flavour::Wasm]);
+        let stored = Arc::new(store(dir.path(), &packages, &[Part::Core], false));
+        let code = code_path(stored.path(Part::Core).unwrap(), &packages.engine);
+        let wants_code = || packages.ready(Arc::clone(&stored)).unwrap().to_compile.iter().any(|(_, to)| *to == code);
+        assert!(wants_code());
+        std::fs::write(&code, "code").unwrap();
+        seal(&code).unwrap();
+        assert!(!wants_code());
+        for damaged in ["", "code", "half of the code, then nothing of it any more"] {
+            std::fs::write(&code, damaged).unwrap();
+            assert!(wants_code(), "{damaged}");
         }
     }
 
