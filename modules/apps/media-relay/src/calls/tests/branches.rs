@@ -104,8 +104,8 @@ fn the_end_of_the_branch_that_answered_last_leads_back_to_the_one_before() {
     assert_eq!(ends(&mut relay, ".0"), ("10.0.0.2:6200".to_owned(), "b2".to_owned(), 1));
 }
 
-/// Goal: the same after a restart of the module in between, and where answers name no branch but by their To tags. Method: the same branches; what was
-/// kept is taken by another relay before they end.
+/// Goal: the end of the newest branch leads back to the one before also after a restart of the module, and where answers name no branch but a To tag.
+/// Method: three branches; what was kept is taken by another relay before two of them end.
 #[test]
 fn the_branch_before_is_led_back_to_after_a_restart_and_by_its_tag() {
     for names_branch in [true, false] {
