@@ -239,7 +239,7 @@ INLINE u64 head_of(const struct flow *flow)
 #endif
 }
 
-/* Returns the bit of a key in the summary; io/dataplane/src/afxdp/layout.rs has the same. */
+/* Returns the bit of a key in the summary; io/plane-afxdp/src/layout.rs has the same. */
 INLINE u32 summary_bit(const struct filter_key *key)
 {
 	u64 sum = key->head * 0x61c88647 + key->source.halves[0] * 0x7feb352d + key->destination.halves[0] * 0x5bd1e995 +

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only */
 /* What the XDP programs and the driver `afxdp` have in common. The driver's mirror is
- * `io/dataplane/src/afxdp/layout.rs`, which checks the sizes given in the map definitions. No header of the system is
+ * `io/plane-afxdp/src/layout.rs`, which checks the sizes given in the map definitions. No header of the system is
  * needed, and no BTF.
  *
  * All shared fields are in network byte order, but for indices, counts and flags. */
@@ -49,16 +49,16 @@ struct map_definition {
 	u32 flags;
 };
 
-/* Combinations of masks; io/dataplane/src/limits.rs has the same number. */
+/* Combinations of masks; io/plane-afxdp/src/limits.rs has the same number. */
 #define TUPLES_MAX 104
 /* Bits by which most keys that are not there are known, as a power of two. */
 #define SUMMARY_BITS_LOG 17
 #define KEYS_MAX 131072
 #define INTERFACES_MAX 1024
 #define OWN_ADDRESSES_MAX 4096
-/* io/dataplane/src/limits.rs has the same number. */
+/* io/plane-afxdp/src/limits.rs has the same number. */
 #define SOCKETS_MAX 4096
-/* Prefixes whose packets are counted; io/dataplane/src/limits.rs has the same number. */
+/* Prefixes whose packets are counted; io/plane/src/limits.rs has the same number. */
 #define COUNTED_PREFIXES_MAX 64
 /* core/model/src/limits.rs has the same number. */
 #define LANES_MAX 16

@@ -217,7 +217,7 @@ newest_jdk() {
 
 # What the counts depend on, and the file with the digest of it for which they were last found to hold.
 readonly HOT=(Cargo.lock Cargo.toml rust-toolchain.toml core/model/src core/wire/src core/authority/src core/gist/src core/nslp/src
-  core/controller/src core/node/src io/dataplane/src io/worker/base/src io/worker/packet/src io/worker/wasm/src io/worker/src
+  core/controller/src core/node/src io/plane/src io/plane-afxdp/src io/plane-nfqueue/src io/netlink/src io/worker/base/src io/worker/packet/src io/worker/wasm/src io/worker/src
   io/worker/tests/all/guards.rs io/worker/tests/all/bench.rs
   app/packet-loop/src lab/guards/src lab/guards/counts.toml modules/sdk/packet modules/samples/keep-alive modules/apps/net-monitor)
 readonly COUNTED=lab/guards/counted

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What the driver does with a frame before and after anybody judges it.
 
-use netserv_dataplane::afxdp::fuzzing::{complete_checksum, link_header, why_not_plain};
+use netserv_plane_afxdp::fuzzing::{complete_checksum, link_header, why_not_plain};
 use netserv_wire::ip::checksum::{TransportChecksum, verify_header, verify_transport};
 use netserv_wire::ip::{IpVersion, IpView, decrement_ttl};
 

@@ -12,7 +12,7 @@ use netserv_lab::topology::{Impairment, Kind, Topology};
 use netserv_lab::{bench, callers, demo, exercises, listeners, nat, netns, phones, replay, rtp, scale, world};
 use netserv_model::Flavour;
 
-/// Networks of namespaces on one machine.
+/// Builds networks of NetServ nodes from namespaces on one machine.
 #[derive(Parser)]
 #[command(name = "netserv-lab", version)]
 struct Arguments {
@@ -22,19 +22,19 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    /// A small network: a signed SETUP, the PROBE table, keep-alives answered by a router.
+    /// Shows a small network: a signed SETUP, the PROBE table, keep-alives answered by a router.
     Demo {
-        /// Shows an application instead, which its provider's agent deploys.
+        /// Shows this application instead, which a provider's agent deploys.
         #[arg(long, conflicts_with_all = ["flavour", "keep"])]
         app: Option<demo::App>,
-        /// Which flavour of the modules to run.
+        /// Runs the modules in this flavour.
         #[arg(long, default_value_t = Flavour::Wasm)]
         flavour: Flavour,
         /// Leaves the network up until Enter is pressed.
         #[arg(long)]
         keep: bool,
     },
-    /// Checks somebody's solution of an exercise of docs/tutorial.
+    /// Checks the solution of an exercise of docs/tutorial.
     Check {
         /// The exercise's number.
         #[arg(value_parser = clap::value_parser!(u8).range(1..=6))]
@@ -42,25 +42,27 @@ enum Command {
         /// The module's folder.
         dir: PathBuf,
     },
-    /// The figures of docs/figures.md that are measured on a running system.
+    /// Measures the figures of docs/figures.md on a running system.
     Bench(bench::Options),
     /// Passes every packet that a filter matches by a driver alone (used by the bench).
     #[command(hide = true)]
     NullDriver(bench::null_driver::NullDriver),
-    /// Builds a network and holds it until Enter is pressed: hosts at both ends, and between them `n` (a node), `r`
-    /// (a plain router), or as the first or last one `t` (a NAT), in the order given, for instance `n r n t`.
+    /// Builds a network with a host at each end, and keeps it until Enter is pressed.
+    ///
+    /// Between the hosts are the given machines: `n` (a node), `r` (a plain router), and as the first or last one `t` (a NAT),
+    /// for instance `n r n t`.
     Up {
-        /// What lies between the two hosts.
+        /// The machines between the two hosts, in order.
         #[arg(required = true, value_parser = ["n", "r", "t"])]
         middle: Vec<String>,
     },
-    /// Clears up labs whose owner is gone.
+    /// Removes labs whose owner has ended.
     Down,
-    /// Gives what a node recorded (`netservd run --record FILE`) to a node again, and compares what comes out.
+    /// Replays a recording of a node (`netservd run --record FILE`), and compares the outputs.
     ///
-    /// Says how many inputs and outputs there are, or shows the first difference and fails.
+    /// Prints the numbers of inputs and outputs, or shows the first difference and fails.
     Replay(replay::Options),
-    /// Runs simulated worlds in which everything goes wrong; fails if a response stack is called whole that is not.
+    /// Runs simulated networks in which everything goes wrong; fails if an incomplete response stack is reported as complete.
     World(world::truth::Options),
     /// Runs a simulated network of many nodes and sessions, and prints messages, memory and times to repair.
     Scale(scale::Options),

@@ -6,8 +6,8 @@ use std::net::IpAddr;
 use std::os::fd::AsFd;
 
 use anyhow::{Context, Result, ensure};
-use netserv_dataplane::DriverConfig;
-use netserv_dataplane::signal::{Intercepted, Interceptor};
+use netserv_plane::DriverConfig;
+use netserv_signal::{Intercepted, Interceptor};
 use netserv_wire::gist::{Message, NatTraversal, strip_magic};
 use rustix::event::{PollFd, PollFlags, poll};
 

@@ -233,11 +233,11 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("agent.sock");
         let first = std::os::unix::net::UnixListener::bind(&path).unwrap();
+        let begun = Instant::now();
         let ends = std::thread::spawn(move || {
             std::thread::sleep(std::time::Duration::from_millis(200));
             drop(first);
         });
-        let begun = Instant::now();
         let _second = bind(&path).unwrap();
         assert!(begun.elapsed() >= std::time::Duration::from_millis(200));
         ends.join().unwrap();

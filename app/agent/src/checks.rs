@@ -13,13 +13,13 @@ use tokio::net::UnixStream;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 
+use crate::access::{Fault, Want, Who, fault, socket_fault};
 use crate::config::{Config, Log, Metric, MetricSource};
 use crate::event::Event;
 use crate::ids::group_number;
 use crate::limits::{CHECK_EVERY, CHECK_FIRST, METRIC_TIME_MAX, UNMATCHED_LINES_MIN};
 use crate::metric::{self, kamailio, sockets_at};
 use crate::names::NamesFile;
-use crate::reach::{Fault, Want, Who, fault, socket_fault};
 use crate::relays::{RelayTables, SETS};
 
 /// Looks at everything that a configuration names, at all sources at the same time. `status` is how things are for the agent.

@@ -11,7 +11,7 @@ use netserv_placement::{Answer, DeploymentId, RuleId, Ticket};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::config::MetricId;
-use crate::looks::{Counted, Sites};
+use crate::page_counts::{Counted, Sites};
 
 /// What was read of a metric; the text says why nothing was.
 pub type Reading = Result<f64, String>;

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `netserv-agent`: the provider's daemon. It watches what servers log, and deploys modules near their clients by rule.
 
+mod access;
 mod agent;
 mod api;
 mod checks;
+mod conditions;
 mod config;
-mod errands;
+mod destination;
 mod event;
 mod feedback;
 mod flows;
-mod gates;
 mod http;
 mod ids;
 mod limits;
 mod log;
-mod looks;
 #[cfg(test)]
 mod man;
 mod metric;
@@ -23,15 +23,15 @@ mod names;
 mod news;
 mod node;
 mod page;
+mod page_counts;
 mod pattern;
-mod reach;
 mod relays;
 mod relocate;
+mod requests;
 mod sensors;
 mod socket;
 mod table;
 mod task;
-mod toward;
 
 use std::io::{IsTerminal as _, Write as _};
 use std::path::{Path, PathBuf};
@@ -55,7 +55,7 @@ use crate::node::{Evidence, NodeClient};
 use crate::sensors::Sensors;
 use crate::table::Table;
 
-/// Deploys modules near the clients of this machine's servers, by rules over what the servers log
+/// Deploys modules near the clients of this machine's servers, by rules over the servers' logs
 #[derive(Parser)]
 #[command(version)]
 struct Arguments {

@@ -18,9 +18,9 @@ use netserv_model::{Nonce, SessionId, Signature, UnixTime, UserId};
 use netserv_wire::nslp::RequestBuilder;
 use rand::TryRng as _;
 
+use crate::access::{Fault, Want, Who, fault};
 use crate::config::Config;
 use crate::limits::{GRANT_FILE_BYTES_MAX, KEY_FILE_BYTES_MAX, REQUEST_TIME_MAX};
-use crate::reach::{Fault, Want, Who, fault};
 
 /// Returns a client of the node that serves a socket.
 pub fn netservd(socket: &Path) -> Client {

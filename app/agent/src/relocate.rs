@@ -11,35 +11,35 @@ use netserv_placement::{Answer, DeploymentId, MoveEnd, Moving};
 use netserv_wire::nslp::RequestBuilder;
 
 use crate::config::Deploy;
-use crate::errands::{failed, request};
+use crate::destination::Destination;
 use crate::node::NodeClient;
-use crate::toward::Toward;
+use crate::requests::{failed, request};
 
 /// The node that has a module.
 pub struct Old {
     /// Its name.
     pub node: NodeId,
     /// For whom it has it, and its address, if that is known.
-    pub to: Toward,
+    pub to: Destination,
 }
 
 /// The node that is to have it.
 pub struct New {
     /// The client on whose way it is.
-    pub to: Toward,
+    pub to: Destination,
     /// What is to be done.
     pub moving: Moving,
 }
 
 /// Asks for the node on the way to a client that a module which moves is to be on first: the best one.
-pub async fn best(node: &NodeClient, needs: &Needs, to: &Toward) -> Answer {
+pub async fn best(node: &NodeClient, needs: &Needs, to: &Destination) -> Answer {
     let Answer::Around(candidates) = look_around(node, needs, to).await else { return Answer::Failed };
     let able = candidates.into_iter().find(|one| one.score.is_some());
     Answer::Way(able.into_iter().map(|one| one.node).collect())
 }
 
 /// Asks the nodes on the way to a client how they are, and weighs that by what the module needs.
-pub async fn look_around(node: &NodeClient, needs: &Needs, to: &Toward) -> Answer {
+pub async fn look_around(node: &NodeClient, needs: &Needs, to: &Destination) -> Answer {
     match node.send(RequestBuilder::probe(&ASKED), to.address(), None).await {
         Ok(result) => Answer::Around(rank(needs, &result)),
         Err(error) => failed("PROBE", to, &error),

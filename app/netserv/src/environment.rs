@@ -13,7 +13,7 @@ Environment:
   NETSERV_WORKER             the program netserv-worker, if it is not beside netserv
   NETSERV_JVM                the program netserv-jvm, if it is not beside netserv
   NETSERV_JAVA               the folder netserv-java, if it is not beside netserv
-  NETSERV_REGISTRY_USER      whom `module push` is to be at a registry
-  NETSERV_REGISTRY_PASSWORD  the password to it
-  XDG_CONFIG_HOME            where netserv/key.pem is; ~/.config if not set
-  NO_COLOR                   no colours, if set to anything";
+  NETSERV_REGISTRY_USER      user name of `module push` at a registry
+  NETSERV_REGISTRY_PASSWORD  password of that user
+  XDG_CONFIG_HOME            folder of netserv/key.pem; ~/.config if not set
+  NO_COLOR                   if set, switches colours off";

@@ -7,13 +7,13 @@ use std::process::ExitCode;
 /// What the exit codes mean, as shown by `--help` and in the manual pages.
 pub const EXIT_CODES: &str = "\
 Exit codes:
-  0  done; every node that answered accepted, and the response stack is whole
+  0  done; every node that answered accepted, and the response stack is complete
   1  failed on this machine: a file, a key, a package or a build
   2  the command line is wrong
   3  no answer from netservd: no socket, not running, not allowed, or too slow
   4  netservd refused the call
   5  at least one node on the path refused
-  6  no node answered or is one that the request is for, the response stack is incomplete, or a watch saw less than was wanted
+  6  no node answered or matched the request, the response stack is incomplete, or a watch ended with fewer events than requested
   7  a module's test failed";
 
 /// The exit code of a command.

@@ -11,11 +11,11 @@ mod environment;
 mod exit;
 mod grants;
 mod keys;
-mod lists;
 mod output;
 mod properties;
 mod report;
 mod request;
+mod revocation_lists;
 mod table;
 mod units;
 

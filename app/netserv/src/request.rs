@@ -29,13 +29,13 @@ const ANSWER_SLACK: Duration = Duration::from_secs(5);
 /// Where a request goes.
 #[derive(Args)]
 pub struct Route {
-    /// The destination whose path the request takes: an address or a name
+    /// Destination of the path that the request follows: an address or a name
     #[arg(long, value_name = "DEST", required_unless_present = "local")]
     pub to: Option<String>,
     #[command(flatten)]
     pub travel: Travel,
-    /// Have nodes beside the path asked, too: SHAPE:HOPS, as hose:1. Near the first node of the path (bubble), the last one
-    /// (balloon), or every one (hose); 1 to 4 hops
+    /// Also ask nodes off the path, as SHAPE:HOPS. SHAPE is bubble (near the first node of the path), balloon (near
+    /// the last one) or hose (near every node); HOPS is 1 to 4. Example: hose:1
     #[arg(long, value_name = "SHAPE", conflicts_with_all = ["local", "round_trip", "return_only"])]
     pub off_path: Option<OffPath>,
     /// Ask only the node of this machine
@@ -48,16 +48,18 @@ pub struct Route {
 /// Which nodes of the path are meant.
 #[derive(Args)]
 struct Targeting {
-    /// Which nodes of the path it is for: all, first, last, or edge (first and last)
+    /// Nodes of the path that the request is for: all, first, last, or edge (first and last)
     #[arg(long, value_name = "SCOPE", default_value = "all", hide_default_value = true)]
     scope: Scope,
-    /// Only nodes of these names, with commas between
+    /// Restrict the request to the nodes with these names, separated by commas
     #[arg(long = "node", value_name = "NAME", value_delimiter = ',')]
     nodes: Vec<NodeId>,
-    /// Only nodes of these domains, with commas between, as operators name them (`signaling.domain`)
+    /// Restrict the request to nodes of these domains, separated by commas. Operators name them in
+    /// `signaling.domain`
     #[arg(long, value_name = "DOMAIN", value_delimiter = ',')]
     for_domain: Vec<DomainName>,
-    /// Only nodes that have all of this, with commas between: flavour=wasm, block=kv>=1, memory>=64M, load<0.8
+    /// Restrict the request to nodes that meet all of these conditions, separated by commas, such as
+    /// flavour=wasm,block=kv>=1,memory>=64M,load<0.8
     #[arg(long, value_name = "CONDITION", value_delimiter = ',')]
     require: Vec<Condition>,
 }
@@ -73,23 +75,23 @@ pub fn widen(builder: RequestBuilder, off_path: Option<OffPath>) -> RequestBuild
 /// How a request goes along its path.
 #[derive(Clone, Args)]
 pub struct Travel {
-    /// The source of the flow whose path is meant [default: the address that this node would use]
+    /// Source of the flow whose path the request follows [default: the address that this node would use]
     #[arg(long, value_name = "SRC")]
     pub from: Option<IpAddr>,
     /// How long to wait for the response stack
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = parse_duration)]
     pub timeout: Duration,
-    /// Addresses or prefixes, with commas between, that the signed request's path may lead to [default: the one of --to; if the request
-    /// comes back, also --from, and without --from any]
+    /// Addresses or prefixes that the signed request's path may lead to, separated by commas [default: the address
+    /// of --to; if the request returns, also --from, or any address without --from]
     #[arg(long, value_name = "PREFIX", value_delimiter = ',', value_parser = parse_destination)]
     pub for_path: Vec<IpNet>,
-    /// The signaling session [default: of SETUP and REMOVE the one of user, module and path, else a new one]
+    /// Signaling session [default: for SETUP and REMOVE, the session of user, module and path; otherwise a new one]
     #[arg(long, value_name = "ID")]
     pub session: Option<SessionId>,
-    /// Have the last node send the request back, and show the nodes on that way, too
+    /// Have the last node send the request back, and also show the nodes on the return path
     #[arg(long)]
     pub round_trip: bool,
-    /// Have the last node send the request back, for the nodes on that way alone
+    /// Have the last node send the request back, and address only the nodes on the return path
     #[arg(long, conflicts_with = "round_trip")]
     pub return_only: bool,
 }
@@ -97,19 +99,21 @@ pub struct Travel {
 /// Who signs.
 #[derive(Args)]
 pub struct Identity {
-    /// The user who signs [default: the login name]
+    /// User who signs the request [default: the login name]
     #[arg(long, value_name = "NAME", env = "NETSERV_USER", hide_env_values = true)]
     pub user: Option<UserId>,
     /// The user's key file [default: netserv/key.pem below $XDG_CONFIG_HOME]
     #[arg(long, value_name = "FILE", env = "NETSERV_KEY", hide_env_values = true)]
     pub key: Option<PathBuf>,
-    /// A file with grants for the key, for nodes that do not know the user [default of --user then: the key's thumbprint]
+    /// File with grants for the key, for nodes that do not know the user. With it, --user defaults to the key's
+    /// thumbprint
     #[arg(long, value_name = "FILE", env = "NETSERV_GRANT", hide_env_values = true)]
     pub grant: Option<PathBuf>,
-    /// A file that `netserv prove address` made, for nodes that do not know the user [default of --user then: likewise]
+    /// File made by `netserv prove address`, for nodes that do not know the user. With it, --user defaults to the
+    /// key's thumbprint
     #[arg(long, value_name = "FILE", env = "NETSERV_PROOF", hide_env_values = true, conflicts_with = "grant")]
     pub proof: Option<PathBuf>,
-    /// An RPKI Signed Checklist (RFC 9323) over the first of the grants, by the holder of its prefixes
+    /// RPKI Signed Checklist (RFC 9323) over the first of the grants, signed by the holder of its prefixes
     #[arg(long, value_name = "FILE", env = "NETSERV_CHECKLIST", hide_env_values = true, requires = "grant")]
     pub checklist: Option<PathBuf>,
 }
@@ -121,7 +125,7 @@ pub struct SignedRequest {
     route: Route,
     #[command(flatten)]
     identity: Identity,
-    /// Only ask what would happen
+    /// Only ask the nodes what they would do
     #[arg(long)]
     dry_run: bool,
 }

@@ -17,31 +17,31 @@ pub struct Arguments {
 /// What is to be done.
 #[derive(Subcommand)]
 pub enum Command {
-    /// Runs the node until SIGTERM or SIGINT; SIGHUP reads users and admission again.
+    /// Runs the node until SIGTERM or SIGINT; at SIGHUP, reloads users and admission.
     Run {
-        /// The configuration file; without it, every default holds.
+        /// The configuration file [default: none; every key has its default].
         #[arg(long, value_name = "FILE")]
         config: Option<PathBuf>,
-        /// Records what the node is given, to be given to it again by `netserv-lab replay`. The file is as secret as the
-        /// node: it holds keys of users, requests and the node's seed.
+        /// Records the node's inputs, which `netserv-lab replay` can replay. The file is as secret as the node: it
+        /// contains keys of users, requests and the node's seed.
         #[arg(long, value_name = "FILE")]
         record: Option<PathBuf>,
     },
     /// Prints or checks a configuration.
     #[command(subcommand)]
     Config(ConfigCommand),
-    /// Says what this machine can and cannot do for a node.
+    /// Checks what this machine can and cannot do for a node.
     Doctor {
-        /// The configuration file: what it asks for is looked at too.
+        /// The configuration file; its requirements are checked, too.
         #[arg(long, value_name = "FILE")]
         config: Option<PathBuf>,
     },
-    /// Removes what a node of this configuration left behind when it was killed.
+    /// Removes what a killed node of this configuration left behind.
     Cleanup {
         /// The configuration file.
         #[arg(long, value_name = "FILE")]
         config: Option<PathBuf>,
-        /// Only says what is there.
+        /// Only lists what would be removed.
         #[arg(long)]
         dry_run: bool,
     },
@@ -52,7 +52,7 @@ pub enum Command {
 pub enum ConfigCommand {
     /// Prints every key with its default.
     Default,
-    /// Checks a file, and prints what is in force.
+    /// Checks a file, and prints the resulting configuration.
     Check {
         /// The configuration file.
         file: PathBuf,

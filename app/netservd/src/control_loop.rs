@@ -37,6 +37,7 @@ use crate::effects::Effects;
 use crate::effects::ticket::Answer;
 use crate::event::{
     ApplicationInput, ApplicationPort, Call, DrainReply, Event, Offered, ReadConfig, ReloadReply, SignalInput,
+    TraceReply,
 };
 use crate::inbox::Inbox;
 use crate::machine::about::About;
@@ -228,7 +229,8 @@ impl ControlLoop {
             Event::News(news) => self.input(Input::News(news)),
             Event::Reload => self.read_config(ReloadReply::of_the_node()),
             Event::Config(config, reply) => self.reload(config, reply),
-            Event::Drained(kept, reply) => self.drained(kept, reply),
+            Event::Drained(on, kept, reply) => self.drained(on, kept, reply),
+            Event::Traced(request, feed, reply) => self.traced(&request, feed, reply),
             Event::Stop => {
                 self.stop = Stop::Asked;
                 self.input(Input::Stop);
@@ -390,21 +392,29 @@ impl ControlLoop {
         }
     }
 
-    fn trace(&mut self, request: Box<TraceRequest>, reply: Reply<Result<(Feed, String), TraceRefusal>>) {
-        let filters: Vec<String> = request.filters.iter().map(ToString::to_string).collect();
-        self.audit(reply.caller, "TRACE", Ok(&filters.join(", ")));
+    fn trace(&mut self, request: Box<TraceRequest>, reply: TraceReply) {
         if self.parts.config.borrow().role == Role::Host {
-            reply.send(Err(TraceRefusal::Host));
-            return;
+            return self.traced(&request, Err(TraceRefusal::Host), reply);
         }
         let (started, is_started) = oneshot::channel();
-        self.parts.effects.trace(request, started);
-        let driver = self.parts.about.driver.clone();
+        self.parts.effects.trace(request.clone(), started);
+        let events = self.parts.events.clone();
         tokio::spawn(async move {
             let feed = is_started.await.unwrap_or(Err(TraceRefusal::Ended));
-            // If the client has gone, its feed ends the trace with it.
-            reply.send(feed.map(|feed| (feed, driver)));
+            // The loop may have ended.
+            let _ = events.send(Event::Traced(request, feed, reply)).await;
         });
+    }
+
+    /// Answers, once it is clear what came of it. If the client has gone, its feed ends the trace with it.
+    fn traced(&self, request: &TraceRequest, feed: Result<Feed, TraceRefusal>, reply: TraceReply) {
+        let filters: Vec<String> = request.filters.iter().map(ToString::to_string).collect();
+        let filters = filters.join(", ");
+        match &feed {
+            Ok(_) => self.audit(reply.caller, "TRACE", Ok(&filters)),
+            Err(refusal) => self.audit(reply.caller, "TRACE", Err(&refusal.to_string())),
+        }
+        reply.send(feed.map(|feed| (feed, self.parts.about.driver.clone())));
     }
 
     fn tell_node(&self, reply: Reply<NodeInfo>) {
@@ -559,36 +569,37 @@ impl ControlLoop {
             (Role::Node, false) => None,
         };
         if let Some(why) = refused {
+            self.audit(reply.caller, drain_verb(on), Err(why));
             reply.send(Err(why.to_owned()));
             return;
         }
         self.is_marking = true;
         let (mark, events) = (self.parts.mark.clone(), self.parts.events.clone());
         tokio::task::spawn_blocking(move || {
-            let kept = mark.set(on).map(|()| on).map_err(|error| format!("the state directory: {error}"));
+            let kept = mark.set(on).map_err(|error| format!("the state directory: {error}"));
             // The loop may have ended.
-            let _ = events.blocking_send(Event::Drained(kept, reply));
+            let _ = events.blocking_send(Event::Drained(on, kept, reply));
         });
     }
 
-    fn drained(&mut self, kept: Result<bool, String>, reply: DrainReply) {
+    fn drained(&mut self, on: bool, kept: Result<(), String>, reply: DrainReply) {
         self.is_marking = false;
         let config = Arc::clone(&self.parts.config.borrow());
         let before = self.parts.maintenance;
-        let policy = kept.and_then(|on| {
+        let policy = kept.and_then(|()| {
             self.parts.maintenance = on;
             self.policy(&config).map_err(|error| format!("{error:#}"))
         });
         match policy {
             Ok(policy) => {
                 tracing::info!(maintenance = policy.maintenance, "the node is drained, or takes modules again");
-                let verb = if policy.maintenance { "DRAIN" } else { "UNDRAIN" };
-                self.audit(reply.caller, verb, Ok(""));
+                self.audit(reply.caller, drain_verb(on), Ok(""));
                 let call = self.pending(Pending::Drain(reply));
                 self.input(Input::Policy(call, Box::new(policy)));
             }
             Err(error) => {
                 self.parts.maintenance = before;
+                self.audit(reply.caller, drain_verb(on), Err(&error));
                 reply.send(Err(error));
             }
         }
@@ -660,6 +671,11 @@ fn log(notice: &Notice) {
             tracing::error!(%user, %module, %refusal, "after a restart, a module will be as it was before");
         }
     }
+}
+
+/// What the audit log calls it.
+fn drain_verb(on: bool) -> &'static str {
+    if on { "DRAIN" } else { "UNDRAIN" }
 }
 
 /// Ends at once if the deadline has passed: a sleep that has just begun never does, and while there are always events none

@@ -11,17 +11,18 @@ use anyhow::Result;
 use netserv_api::{DrainReport, ModuleList, NodeInfo, Reloaded, UserList};
 use netserv_container::network::ContainerNetwork;
 use netserv_container::{Container, MediaJob};
-use netserv_dataplane::signal::{Intercepted, LocalAddresses};
 use netserv_model::api::{PostRequest, RequestResult, UsageReport};
 use netserv_model::application::{ApplicationCall, ApplicationEvent};
 use netserv_model::effect::{ModuleSlot, News};
 use netserv_model::route::RouteChange;
 use netserv_model::trace::TraceRequest;
 use netserv_model::{Refusal, UserId, WorkerId};
+use netserv_netlink::routes::LocalAddresses;
 use netserv_node::gist::{AssociationId, Channel, FlowScope, IcmpError, InterfaceId, Prefix};
 use netserv_node::{ClientId, Ends, OwnedDatagram};
 use netserv_packet_loop::PacketEvent;
 use netserv_packet_loop::feed::{Feed, TraceRefusal};
+use netserv_signal::Intercepted;
 use tokio::net::TcpStream;
 use tokio::sync::{mpsc, oneshot};
 use tokio_rustls::TlsStream;
@@ -54,7 +55,9 @@ pub enum Event {
     /// It was read again, or cannot be; the answer goes to who asked.
     Config(Result<Box<ReadConfig>>, ReloadReply),
     /// It is on the disk, or cannot be, whether the node is drained.
-    Drained(Result<bool, String>, DrainReply),
+    Drained(bool, Result<(), String>, DrainReply),
+    /// A trace runs, or why not.
+    Traced(Box<TraceRequest>, Result<Feed, TraceRefusal>, TraceReply),
     /// The node is to stop.
     Stop,
 }
@@ -186,6 +189,9 @@ pub type ReloadReply = Reply<Result<Reloaded, String>>;
 /// The way back to who had the node drained: how far it is, or why it goes on as before.
 pub type DrainReply = Reply<Result<DrainReport, String>>;
 
+/// Who asked for a trace, and the way back; the answer comes with the driver and why that one.
+pub type TraceReply = Reply<Result<(Feed, String), TraceRefusal>>;
+
 /// What an API call asks of the control loop; each carries the way back.
 pub enum Call {
     /// `POST /v1/requests`.
@@ -204,8 +210,8 @@ pub enum Call {
     Reload(ReloadReply),
     /// `GET /v1/drain`, or `POST` with whether the node is to be drained.
     Drain(Option<bool>, DrainReply),
-    /// `POST /v1/trace`; the answer comes with the driver and why that one.
-    Trace(Box<TraceRequest>, Reply<Result<(Feed, String), TraceRefusal>>),
+    /// `POST /v1/trace`.
+    Trace(Box<TraceRequest>, TraceReply),
 }
 
 /// What happens to workers, for their thread.

@@ -9,15 +9,16 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use netserv_container::{LauncherConfig, MediaFiles};
-use netserv_dataplane::MARK_DEFAULT;
-use netserv_dataplane::signal::{Interceptor, LocalAddresses, Passage, SignalConfig, SignalSocket};
 use netserv_model::effect::{InstalledRecord, Stored};
 use netserv_model::policy::NodePolicy;
+use netserv_netlink::routes::LocalAddresses;
 use netserv_node::recording::{self, Header};
 use netserv_packet_loop::PacketEvent;
 use netserv_packet_loop::thread::PacketSender;
+use netserv_plane::{MARK_DEFAULT, Passage};
 use netserv_repository::limits::CODE_DIR_BYTES_MAX;
-use netserv_repository::{Asker, Compiled, FetchLimits, IsOwn, ListAsker, Repository, Sources, engine_name};
+use netserv_repository::{AddressAsker, Compiled, FetchLimits, IsOwn, ListAsker, Repository, Sources, engine_name};
+use netserv_signal::{Interceptor, SignalConfig, SignalSocket};
 use rand::TryRng;
 use rand::rngs::SysRng;
 use tokio::net::UnixListener;
@@ -326,7 +327,7 @@ fn start_modules(
     }
     let asked = networks.clone();
     let is_own = own_addresses::is_own(move |address| network_jobs::has_address(&asked, address))?;
-    let proofs = Arc::new(Asker::new(&is_own));
+    let proofs = Arc::new(AddressAsker::new(&is_own));
     let holders = config.rpki.open()?.map(Holders::new);
     let lists = ListAsker::new(is_own.clone());
     let repository = Arc::new(open_repository(config, is_own)?);

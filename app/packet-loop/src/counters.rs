@@ -4,9 +4,9 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use netserv_dataplane::Counters;
 use netserv_model::api::PacketSums;
 use netserv_model::{DropReason, Verdict};
+use netserv_plane::Counters;
 
 /// One set per packet thread. Each count is of packets since the node started.
 #[derive(Debug, Default)]

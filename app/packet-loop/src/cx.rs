@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use netserv_dataplane::Driver;
+use netserv_plane::Driver;
 
 use crate::counters::{PacketCounters, Tally};
 use crate::event::Report;

@@ -40,8 +40,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use ipnet::IpNet;
-use netserv_dataplane::{Batch, Driver, DriverError};
 use netserv_model::{DropReason, WorkerId};
+use netserv_plane::{Batch, Driver, DriverError};
 use rand::TryRng;
 use rand::rngs::SysRng;
 

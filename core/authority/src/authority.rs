@@ -115,22 +115,25 @@ impl Authority {
         })
     }
 
-    /// Takes over who is behind a user's checklist now, or why nobody is; returns whether the user has lost something by that. That it was not
-    /// found out counts the second time in a row, as the relying party may be replacing files.
+    /// Takes over who is behind a user's checklist now, or why nobody is, by a check of a round that began at a time; returns whether some user has
+    /// lost something. That it is not found out counts after [`DOUBTED_TIME`](crate::limits::DOUBTED_TIME), for others as well: their next check
+    /// may wait for a disk that hangs.
     pub fn checked_again(
         &mut self,
         policy: &NodePolicy,
-        now: Instant,
+        (round, now): (Instant, Instant),
         user: &UserId,
         asked: &Checklist,
         said: Result<Holder, Refusal>,
     ) -> bool {
-        self.granted.get_mut(user).is_some_and(|granted| granted.checked_again(policy, now, asked, said))
+        let granted = self.granted.get_mut(user);
+        let is_lost = granted.is_some_and(|granted| granted.checked_again(policy, (round, now), asked, said));
+        self.granted.values_mut().fold(is_lost, |is_lost, granted| granted.end_doubt(now) || is_lost)
     }
 
     /// Returns whether it was not found out last time who is behind some checklist.
     pub fn has_doubts(&self) -> bool {
-        self.granted.values().any(|granted| granted.is_doubted)
+        self.granted.values().any(|granted| granted.doubt.is_some())
     }
 
     /// Puts into force what a request proved; returns who is forgotten for that. `has_modules` says whether something of a user's depends

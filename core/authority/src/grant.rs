@@ -9,8 +9,8 @@ use std::fmt;
 
 use ed25519_dalek::SigningKey;
 use ipnet::IpNet;
-use netserv_model::{Digest, PortRange, PublicKey, UnixTime, UserId};
-use serde::{Deserialize, Serialize};
+use netserv_model::{Digest, PortRange, PublicKey, UnixTime, UserId, prefix};
+use serde::{Deserialize, Deserializer, Serialize, de};
 use sha2::{Digest as _, Sha256};
 
 use crate::jws::{self, Malformed};
@@ -29,6 +29,7 @@ pub struct Grant {
     /// When it ends, in seconds since 1970.
     pub exp: u64,
     /// Prefixes of which one end of each filter must lie in one, 1 to [`GRANT_PREFIXES_MAX`].
+    #[serde(deserialize_with = "prefixes")]
     pub prefixes: Vec<IpNet>,
     /// Ports that filters may name; all, if there are none.
     #[serde(default, skip_serializing_if = "Vec::is_empty", with = "ports")]
@@ -158,6 +159,14 @@ const TYPE: &str = "netserv-grant+jwt";
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde gives a reference")]
 fn is_zero(number: &u8) -> bool {
     *number == 0
+}
+
+fn prefixes<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<IpNet>, D::Error> {
+    let read = |text: &String| {
+        let bad = || de::Error::custom(format!("`{text}` is not a prefix such as 192.0.2.0/24"));
+        prefix::parse(text).ok_or_else(bad)
+    };
+    Vec::<String>::deserialize(deserializer)?.iter().map(read).collect()
 }
 
 mod ports {

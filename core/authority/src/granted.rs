@@ -8,7 +8,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::chain::Chain;
 use crate::grant::{Grant, digest_of_grant};
-use crate::limits::UNKNOWN_KEPT_TIME;
+use crate::limits::{DOUBTED_TIME, UNKNOWN_KEPT_TIME};
 use crate::revocations::Lists;
 use crate::vouched::{Vouched, Voucher};
 
@@ -20,15 +20,22 @@ pub(crate) struct Granted {
     pub(crate) vouched: Result<Vouched, Refusal>,
     /// Why nobody is behind its checklist, as it was found last.
     denied: Option<Refusal>,
-    /// Whether it was not found out last time who is behind it.
-    pub(crate) is_doubted: bool,
+    /// Why it was not found out last time who is behind it, while that takes nothing away.
+    pub(crate) doubt: Option<Doubt>,
     /// Until when its user is remembered though it gives nothing, for that alone.
     unknown: Option<Instant>,
 }
 
+/// Why it is not known who is behind a checklist, and since which round of checks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Doubt {
+    since: Instant,
+    why: Refusal,
+}
+
 impl Granted {
     pub(crate) fn new(evidence: Evidence, vouched: Result<Vouched, Refusal>) -> Granted {
-        Granted { evidence, vouched, denied: None, is_doubted: false, unknown: None }
+        Granted { evidence, vouched, denied: None, doubt: None, unknown: None }
     }
 
     pub(crate) fn basis(&self) -> String {
@@ -125,11 +132,23 @@ impl Granted {
         self.vouched = self.denied.clone().map_or(vouched, Err);
     }
 
-    /// Takes over who is behind its checklist now, or why nobody is; returns whether something is lost by that.
+    /// Takes away what it gives if it has not been known for too long who is behind its checklist; returns whether that is so.
+    pub(crate) fn end_doubt(&mut self, now: Instant) -> bool {
+        let Some(Doubt { why, .. }) = self.doubt.take_if(|doubt| now.since(doubt.since) >= DOUBTED_TIME) else {
+            return false;
+        };
+        self.unknown = Some(now + UNKNOWN_KEPT_TIME);
+        self.denied = Some(why.clone());
+        self.vouched = Err(why);
+        true
+    }
+
+    /// Takes over who is behind its checklist now, or why nobody is; returns whether something is lost by that. The check is one of a round
+    /// that began at a time.
     pub(crate) fn checked_again(
         &mut self,
         policy: &NodePolicy,
-        now: Instant,
+        (round, now): (Instant, Instant),
         asked: &Checklist,
         said: Result<Holder, Refusal>,
     ) -> bool {
@@ -138,10 +157,13 @@ impl Granted {
             // It has other evidence by now.
             Evidence::Checklist(_) | Evidence::Grants(_) | Evidence::Address(_) => return false,
         };
-        let is_unknown = said.as_ref().is_err_and(may_pass) && self.vouched.is_ok();
-        self.is_doubted = is_unknown && !self.is_doubted;
-        if self.is_doubted {
-            return false;
+        let before = self.doubt.take();
+        if let (Err(why), Ok(_)) = (&said, &self.vouched)
+            && may_pass(why)
+        {
+            let since = before.map_or(round, |doubt| doubt.since);
+            self.doubt = Some(Doubt { since, why: why.clone() });
+            return self.end_doubt(now);
         }
         self.unknown = said.as_ref().is_err_and(may_pass).then(|| self.unknown.unwrap_or(now + UNKNOWN_KEPT_TIME));
         self.denied = said.as_ref().err().cloned();

@@ -21,5 +21,8 @@ pub const REVOKED_MAX: usize = 512;
 pub const ADDRESS_TIME: Duration = Duration::from_secs(3600);
 /// After this time, a SETUP has the address asked again: what it vouches for is prolonged by that.
 pub const ADDRESS_ASKED_AFTER: Duration = Duration::from_secs(60);
+/// How long rights stay, from the begin of a round of checks on, though none of these finds out who is behind a checklist: the relying party
+/// may be replacing files, or its disk may hang.
+pub const DOUBTED_TIME: Duration = Duration::from_secs(20);
 /// How long a user is remembered, with what its modules kept, while it is not known who is behind its checklist.
 pub const UNKNOWN_KEPT_TIME: Duration = Duration::from_secs(24 * 3600);

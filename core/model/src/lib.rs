@@ -31,6 +31,7 @@ pub mod node_info;
 pub mod notify;
 pub mod off_path;
 pub mod policy;
+pub mod prefix;
 pub mod request;
 pub mod route;
 pub mod share;

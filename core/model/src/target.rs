@@ -90,7 +90,8 @@ impl FromStr for Bound {
         let bad = || ParseIdError::new(text, "to=ADDRESS, to=PREFIX or domain=NAME");
         if let Some(prefix) = text.strip_prefix("to=") {
             let address = || prefix.parse().map(|address: IpAddr| IpNet::from(address.to_canonical()));
-            prefix.parse().or_else(|_| address()).map(|prefix: IpNet| Bound::To(prefix.trunc())).map_err(|_| bad())
+            let prefix = crate::prefix::parse(prefix).or_else(|| address().ok()).ok_or_else(bad)?;
+            Ok(Bound::To(prefix.trunc()))
         } else if let Some(domain) = text.strip_prefix("domain=") {
             domain.parse().map(Bound::Domain).map_err(|_| bad())
         } else {

@@ -64,11 +64,11 @@ pub const QUESTIONS_PAUSE: Duration = Duration::from_secs(10);
 pub const QUESTIONS_BURST_MAX: usize = 100;
 /// See [`QUESTIONS_BURST_MAX`].
 pub const QUESTIONS_BURST_INTERVAL: Duration = Duration::from_secs(1);
-/// Leases that ended before their time and are kept for news of nodes further on; the one whose time is over first makes room.
+/// Leases that ended before their time and are kept for news of nodes further on; of the user who has most, the one whose time is over first makes room.
 pub const ENDED_MAX: usize = 1024;
 /// How long they are kept: nodes whose issuer takes a grant back hear of it within a minute of each other.
 pub const ENDED_TIME: Duration = Duration::from_secs(120);
-/// Leases that are remembered after they were torn or removed, for those further on who ask.
+/// Leases that are remembered after they were torn or removed, for those further on who ask; the oldest of the user who has most makes room.
 pub const WITHDRAWN_MAX: usize = 1024;
 /// How long they are remembered.
 pub const WITHDRAWN_TIME: Duration = Duration::from_secs(120);

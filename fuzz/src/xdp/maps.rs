@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use netserv_dataplane::DriverError;
-use netserv_dataplane::afxdp::fuzzing;
+use netserv_plane::DriverError;
+use netserv_plane_afxdp::fuzzing;
 
 use super::sys::{Lookup, Map};
 

@@ -12,10 +12,10 @@ use std::net::IpAddr;
 use std::ops::Range;
 use std::sync::Arc;
 
-use netserv_dataplane::Change;
-use netserv_dataplane::afxdp::fuzzing;
 use netserv_model::effect::FilterId;
 use netserv_model::{Filter, Flow};
+use netserv_plane::Change;
+use netserv_plane_afxdp::fuzzing;
 use netserv_wire::ip::{IpVersion, IpView, decrement_ttl};
 
 use crate::filters::{filter, tuples_max};

@@ -7,8 +7,9 @@
 
 use std::time::{Duration, Instant};
 
-use netserv_dataplane::{Batch, Counters, Driver, DriverConfig, DriverError, DriverKind, Final, XdpForward};
+use netserv_dataplane::DriverKind;
 use netserv_model::effect::FilterId;
+use netserv_plane::{Batch, Counters, Driver, DriverConfig, DriverError, Final, XdpForward};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut words = std::env::args().skip(1);

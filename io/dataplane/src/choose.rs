@@ -5,10 +5,9 @@ use std::fmt;
 use std::str::FromStr;
 
 use netserv_model::api::DeviceInfo;
-
-use crate::afxdp::{self, Afxdp};
-use crate::nfqueue::{self, Nfqueue};
-use crate::{Driver, DriverConfig, DriverError, dummy, rules};
+use netserv_plane::{Driver, DriverConfig, DriverError, dummy};
+use netserv_plane_afxdp::{self as afxdp, Afxdp};
+use netserv_plane_nfqueue::{self as nfqueue, Nfqueue, rules};
 
 /// A kind of forwarding plane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -15,8 +15,9 @@ use std::time::{Duration, Instant};
 
 use common::Chain;
 use common::contract::{RECEIVER, ROUTER, SENDER};
-use netserv_dataplane::{Batch, Change, Counters, Driver, DriverConfig, Final, afxdp, nfqueue};
+use netserv_dataplane::DriverKind;
 use netserv_model::effect::FilterId;
+use netserv_plane::{Batch, Change, Counters, Driver, DriverConfig, Final};
 
 /// Lanes of each driver, and queues of each veth.
 pub(crate) const LANES: usize = 1;
@@ -38,23 +39,23 @@ const KINDS: [&str; 14] = [
     "cut short",
 ];
 
-/// Goal: the table of the page is what drivers do. `NETSERV_REWRITE=1` writes it anew.
+/// Goal: the table of the page is what each driver does that there is. `NETSERV_REWRITE=1` writes it anew.
 #[test]
 fn drivers_do_what_the_page_says_with_each_kind_of_packet() {
     let mut columns = Vec::new();
-    for (name, open) in [("nfqueue", open_nfqueue as Open), ("afxdp", open_afxdp as Open)] {
+    for plane in DriverKind::ALL.into_iter().rev().filter(|plane| *plane != DriverKind::Dummy) {
         for closed in [false, true] {
             let mut cells = BTreeMap::new();
             for mtu in [1500, 9000] {
                 let Some(chain) = Chain::new(3) else { return };
-                cells.extend(column(&chain, open, closed, mtu));
+                cells.extend(column(&chain, plane, closed, mtu));
             }
-            columns.push((name, closed, cells));
+            columns.push((plane, closed, cells));
         }
     }
     let mut table = String::from("|  |");
-    columns.iter().for_each(|(name, closed, _)| {
-        write!(table, " `{name}`, {} |", if *closed { "closed" } else { "open" }).unwrap();
+    columns.iter().for_each(|(plane, closed, _)| {
+        write!(table, " `{plane}`, {} |", if *closed { "closed" } else { "open" }).unwrap();
     });
     table += "\n|---|---|---|---|---|\n";
     for kind in KINDS {
@@ -83,23 +84,13 @@ fn drivers_do_what_the_page_says_with_each_kind_of_packet() {
 const BEGIN: &str = "<!-- table of kinds -->";
 const END: &str = "<!-- end of the table -->";
 
-type Open = fn(&DriverConfig) -> Box<dyn Driver>;
-
-fn open_nfqueue(config: &DriverConfig) -> Box<dyn Driver> {
-    Box::new(nfqueue::Nfqueue::open(config).unwrap())
-}
-
-fn open_afxdp(config: &DriverConfig) -> Box<dyn Driver> {
-    Box::new(afxdp::Afxdp::open(config).unwrap())
-}
-
 /// What became of the packets of one driver that suit links of a size, by kind and version of IP.
-fn column(chain: &Chain, open: Open, closed: bool, mtu: u32) -> BTreeMap<(&'static str, u8), String> {
+fn column(chain: &Chain, plane: DriverKind, closed: bool, mtu: u32) -> BTreeMap<(&'static str, u8), String> {
     for (node, device) in [(SENDER, "right"), (ROUTER, "left"), (ROUTER, "right"), (RECEIVER, "left")] {
         chain.run(node, &["ip", "link", "set", device, "mtu", &mtu.to_string()]);
     }
     let _entered = chain.enter(ROUTER);
-    let driver = open(&DriverConfig::new("kinds"));
+    let driver = plane.open(&DriverConfig::new("kinds")).unwrap();
     let filter = "udp port 5060".parse().unwrap();
     let change =
         if closed { Change::InstallClosed(FilterId(1), &filter) } else { Change::Install(FilterId(1), &filter) };

@@ -10,11 +10,10 @@ use std::time::{Duration, Instant};
 
 use common::signaling::{check_datagram, intercept, next, socket, wait_until};
 use common::{Chain, address, receive};
-use netserv_dataplane::signal::{
-    Interceptor, QModeHeader, Received, RouteMonitor, Routes, SignalKind, SignalSocket, UnreachableKind,
-};
-use netserv_dataplane::{DriverConfig, DriverError, InterfaceId, PacketId, limits};
 use netserv_model::route::RouteChange;
+use netserv_netlink::routes::{RouteMonitor, Routes};
+use netserv_plane::{DriverConfig, DriverError, InterfaceId, PacketId};
+use netserv_signal::{Interceptor, QModeHeader, Received, SignalKind, SignalSocket, UnreachableKind, limits};
 use rustix::event::{PollFd, PollFlags, Timespec, epoll, poll};
 
 const MESSAGE: &[u8] = b"\x4e\x04\xbd\xa5 a message of some length";

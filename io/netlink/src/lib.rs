@@ -9,6 +9,8 @@ mod limits;
 pub mod message;
 pub mod nftables;
 mod requests;
+pub mod routes;
+pub mod rtnetlink;
 mod socket;
 
 pub use requests::{Refused, Requests};

@@ -109,6 +109,12 @@ pub fn octets(address: IpAddr) -> Vec<u8> {
     }
 }
 
+/// Reads an address of either version.
+pub fn address(octets: &[u8]) -> Option<IpAddr> {
+    let v4 = <[u8; 4]>::try_from(octets).map(IpAddr::from);
+    v4.or_else(|_| <[u8; 16]>::try_from(octets).map(IpAddr::from)).ok()
+}
+
 /// Without the flags for nested and network-order attributes.
 const ATTRIBUTE_TYPE_MASK: u16 = 0x3fff;
 

@@ -6,28 +6,28 @@
 //! refusal.
 
 mod archive;
-mod asker;
 pub mod bundle;
 mod compiled;
 mod fetch;
 pub mod limits;
-mod lists;
 pub mod manifest;
 mod oci;
 pub mod package;
 mod parts;
 pub mod push;
 pub mod registry;
+mod revocation_lists;
 mod room;
 mod source;
 mod states;
 mod store;
+mod well_known;
 
-pub use asker::{Asker, WELL_KNOWN, url_of};
 pub use compiled::{Compiled, engine_name};
-pub use lists::{ListAsker, check_list_url};
 pub use package::{Package, PackageSignature, Summary};
 pub use parts::Part;
+pub use revocation_lists::{ListAsker, check_list_url};
 pub use room::Downloaded;
 pub use source::{FetchLimits, IsOwn, Sources};
 pub use store::{Config, Repository, Stored};
+pub use well_known::{AddressAsker, WELL_KNOWN, url_of};

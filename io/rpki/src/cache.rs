@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The relying party's cache, and the check of a checklist against it.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
 use netserv_model::evidence::Holder;
 use netserv_model::{Digest, UnixTime};
-use rpki::repository::cert::Cert;
+use rpki::repository::cert::{Cert, ResourceCert};
 use rpki::uri::Rsync;
 
 use crate::anchor::Anchor;
@@ -17,7 +18,8 @@ use crate::files::Files;
 use crate::issued;
 use crate::known::{self, KnownChecks};
 use crate::limits::{DEPTH_MAX, TALS_MAX};
-use crate::publication::Publication;
+use crate::publication::{Publication, Wanted};
+use crate::published::{Path, Published};
 use crate::time::Clock;
 
 /// The validated cache of the operator's relying party, and the trust anchors that the operator trusts.
@@ -28,6 +30,7 @@ pub struct Cache {
     stamp: Option<PathBuf>,
     age_max: Duration,
     known: KnownChecks,
+    published: Published,
 }
 
 impl Cache {
@@ -43,7 +46,8 @@ impl Cache {
             0 => Err(CacheError::NoTal),
             1..=TALS_MAX => {
                 let anchors = tals.iter().map(|path| Anchor::read(path)).collect::<Result<_, _>>()?;
-                Ok(Cache { directory, anchors, stamp: None, age_max, known: KnownChecks::default() })
+                let (known, published) = (KnownChecks::default(), Published::default());
+                Ok(Cache { directory, anchors, stamp: None, age_max, known, published })
             }
             _ => Err(CacheError::TooManyTals),
         }
@@ -63,11 +67,12 @@ impl Cache {
     ///
     /// The checklist says nothing, and the error says why.
     pub fn check(&self, checklist: &[u8], grant: &Digest, now: UnixTime) -> Result<Holder, Invalid> {
-        self.check_files(checklist, grant, (&mut Files::open(&self.directory)?, &mut Clock::new(now)), now)
+        let read = Read { files: &mut Files::open(&self.directory)?, clock: &mut Clock::new(now), published: None };
+        self.check_files(checklist, grant, read, now)
     }
 
     /// Likewise, for a checklist that is checked from time to time. What it finds out is that of the check before if all files that this read
-    /// are as they were; then no file is read.
+    /// are as they were; then no file is read. If some have changed, manifests and revocation lists are read once for all checklists.
     ///
     /// # Errors
     ///
@@ -80,7 +85,8 @@ impl Cache {
             return Ok(holder);
         }
         let mut clock = Clock::new(now);
-        let holder = self.check_files(checklist, grant, (&mut files, &mut clock), now)?;
+        let read = Read { files: &mut files, clock: &mut clock, published: Some(&self.published) };
+        let holder = self.check_files(checklist, grant, read, now)?;
         if let Some(key) = key {
             self.known.note(key, files, &clock, &holder);
         }
@@ -91,25 +97,27 @@ impl Cache {
         &self,
         checklist: &[u8],
         grant: &Digest,
-        (files, clock): (&mut Files, &mut Clock),
+        mut read: Read<'_>,
         now: UnixTime,
     ) -> Result<Holder, Invalid> {
         let checklist = Checklist::parse(checklist)?;
         checklist.must_list(grant)?;
         let prefixes = checklist.prefixes()?;
-        self.must_be_new(files, now)?;
-        let (anchor, chain) = self.chain(checklist.certificate(), files)?;
-        let mut issuer = anchor.certificate(files, clock)?;
+        self.must_be_new(read.files, now)?;
+        let (anchor, chain) = self.chain(checklist.certificate(), read.files)?;
+        let mut issuer = anchor.certificate(read.files, read.clock)?;
+        let mut path = Path::of(&issuer);
         for Link { certificate, uri, bytes } in chain.into_iter().rev() {
-            let publication = Publication::read(&issuer, files, clock)?;
+            let publication = read.publication(path, &issuer, Wanted::of(&issuer, &certificate, Some(&uri)))?;
             publication.must_list(&uri, &bytes)?;
             publication.must_hold(uri.as_str(), &certificate)?;
-            issuer = issued::authority(uri.as_str(), certificate, &issuer, clock)?;
+            issuer = issued::authority(uri.as_str(), certificate, &issuer, read.clock)?;
+            path = path.to(&issuer);
         }
-        let publication = Publication::read(&issuer, files, clock)?;
+        let publication = read.publication(path, &issuer, Wanted::of(&issuer, checklist.certificate(), None))?;
         publication.must_hold(CERTIFICATE, checklist.certificate())?;
-        checklist.verify(&issuer, clock)?;
-        Ok(Holder { prefixes, until: clock.until() })
+        checklist.verify(&issuer, read.clock)?;
+        Ok(Holder { prefixes, until: read.clock.until() })
     }
 
     fn must_be_new(&self, files: &Files, now: UnixTime) -> Result<(), Invalid> {
@@ -152,7 +160,7 @@ impl Cache {
     }
 }
 
-fn last_change(file: &Path) -> Result<UnixTime, Invalid> {
+fn last_change(file: &std::path::Path) -> Result<UnixTime, Invalid> {
     let changed = std::fs::metadata(file).and_then(|metadata| metadata.modified());
     let changed =
         changed.map_err(|error| Invalid::Unreadable { file: file.display().to_string(), reason: error.to_string() })?;
@@ -163,6 +171,23 @@ fn last_change(file: &Path) -> Result<UnixTime, Invalid> {
 /// Says whose issuer is missing.
 fn no_issuer(error: Invalid, of: &str) -> Invalid {
     if let Invalid::Missing { file } = error { Invalid::NoIssuer { of: of.to_owned(), file } } else { error }
+}
+
+/// What a check reads, and when.
+struct Read<'a> {
+    files: &'a mut Files,
+    clock: &'a mut Clock,
+    /// What is known of publications, if the check may rely on that.
+    published: Option<&'a Published>,
+}
+
+impl Read<'_> {
+    fn publication(&mut self, path: Path, issuer: &ResourceCert, wanted: Wanted) -> Result<Arc<Publication>, Invalid> {
+        match self.published {
+            Some(published) => published.read(path, issuer, wanted, self.files, self.clock),
+            None => Publication::read(issuer, self.files, self.clock, wanted).map(Arc::new),
+        }
+    }
 }
 
 /// A certificate between checklist and trust anchor.

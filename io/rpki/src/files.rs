@@ -26,7 +26,7 @@ pub(crate) struct Files {
 }
 
 /// A file as a check saw it.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Seen {
     path: String,
     /// Nothing if there was none.
@@ -34,7 +34,7 @@ pub(crate) struct Seen {
 }
 
 /// What differs between two versions of a file.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 struct Version {
     device: u64,
     inode: u64,
@@ -112,11 +112,25 @@ impl Files {
         Ok(bytes.into())
     }
 
-    /// Returns the files that were read, or wanted and missing. Nothing if one was changed so shortly before that a further change may have
-    /// the same time.
-    pub(crate) fn into_seen(self) -> Option<Vec<Seen>> {
+    /// Returns the files that were read, or wanted and missing.
+    pub(crate) fn seen(&self) -> &[Seen] {
+        &self.seen
+    }
+
+    /// Takes note of files that are as another check saw them.
+    pub(crate) fn saw(&mut self, seen: &[Seen]) {
+        self.seen.extend_from_slice(seen);
+    }
+
+    /// Returns whether none of these files was changed so shortly before that a further change may have the same time.
+    pub(crate) fn are_settled(&self, seen: &[Seen]) -> bool {
         let settled = self.opened - SETTLED_AFTER;
-        self.seen.iter().all(|seen| seen.is_older_than(settled)).then_some(self.seen)
+        seen.iter().all(|seen| seen.is_older_than(settled))
+    }
+
+    /// Returns the files that were read, or wanted and missing. Nothing if one may have changed since.
+    pub(crate) fn into_seen(self) -> Option<Vec<Seen>> {
+        self.are_settled(&self.seen).then_some(self.seen)
     }
 
     /// Returns whether a file is as another check saw it.

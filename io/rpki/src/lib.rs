@@ -25,7 +25,8 @@
 //! # Checks that are done again
 //!
 //! [`Cache::check_again`] remembers the files of a check by their inode numbers and times of change, and so reads none that is as it was. The
-//! time and the cache's age are looked at in each.
+//! time and the cache's age are looked at in each. If some have changed, it reads the manifest and the revocation list of an authority once for
+//! all checklists below that.
 //!
 //! # What is left to the relying party
 //!
@@ -58,6 +59,7 @@ mod known;
 pub mod limits;
 mod manifest;
 mod publication;
+mod published;
 mod time;
 
 pub use cache::Cache;

@@ -15,6 +15,9 @@ pub const FILE_BYTES_MAX: usize = 4_000_000;
 pub const READ_BYTES_MAX: usize = 4 * FILE_BYTES_MAX;
 /// Checks that are remembered, for as long as no file of theirs changes: one for each user that a node may know by a checklist.
 pub const KNOWN_MAX: usize = 512;
+/// Files and certificates of which it is remembered what their publications say, for as long as no file of these changes: two for each
+/// certificate of the checks that are remembered. All are forgotten if there are more, as those of users who are gone.
+pub const ANSWERS_MAX: usize = 2 * KNOWN_MAX * (DEPTH_MAX + 1);
 /// How long ago a file was changed if a further change cannot have the same time: file systems count in ticks, or seconds.
 pub const SETTLED_AFTER: Duration = Duration::from_secs(2);
 /// Bytes of a trust anchor locator.

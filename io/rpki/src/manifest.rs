@@ -3,6 +3,8 @@
 //!
 //! The crate's decoder takes 10 ms for 20,000 files, as it looks at each name twice; only two names are wanted here.
 
+use std::collections::BTreeMap;
+
 use bytes::Bytes;
 use netserv_model::UnixTime;
 
@@ -27,19 +29,25 @@ impl Manifest {
         Some(Manifest { from: time(from)?, until: time(until)?, content })
     }
 
-    /// Returns the SHA-256 digest of a file that it lists.
-    pub(crate) fn digest_of(&self, file: &str) -> Option<&[u8]> {
-        let (_, _, list) = parts(&self.content)?;
-        let mut list = Values(list);
-        loop {
-            let mut entry = Values(list.take(SEQUENCE)?);
-            let (name, hash) = (entry.take(IA5_STRING)?, entry.take(BIT_STRING)?);
-            let hash = entry.end(hash)?;
-            if name == file.as_bytes() {
-                return hash.strip_prefix(&[0]);
+    /// Returns the SHA-256 digests of those of these files that it lists.
+    pub(crate) fn digests_of<'a>(&self, files: impl Iterator<Item = &'a str>) -> BTreeMap<String, Vec<u8>> {
+        let mut missing: BTreeMap<&[u8], &str> = files.map(|file| (file.as_bytes(), file)).collect();
+        let mut digests = BTreeMap::new();
+        let mut list = Values(parts(&self.content).map_or(&[], |(_, _, list)| list));
+        while let Some((name, hash)) = entry(&mut list).filter(|_| !missing.is_empty()) {
+            if let Some(file) = missing.remove(name) {
+                digests.extend(hash.strip_prefix(&[0]).map(|hash| (file.to_owned(), hash.to_vec())));
             }
         }
+        digests
     }
+}
+
+/// Takes the next file of a list, with its hash.
+fn entry<'a>(list: &mut Values<'a>) -> Option<(&'a [u8], &'a [u8])> {
+    let mut entry = Values(list.take(SEQUENCE)?);
+    let (name, hash) = (entry.take(IA5_STRING)?, entry.take(BIT_STRING)?);
+    entry.end((name, hash))
 }
 
 /// Returns both times and the list. A version is named by none, as there is only version 0.

@@ -35,6 +35,22 @@ impl Clock {
         self.until
     }
 
+    /// Returns a clock of the same time, for a part of what is looked at.
+    pub(crate) fn afresh(&self) -> Clock {
+        Clock::new(self.now)
+    }
+
+    /// Returns whether it is time for something that holds from then until then, both inclusive.
+    pub(crate) fn is_within(&self, from: UnixTime, until: UnixTime) -> bool {
+        from <= self.now && self.now <= until
+    }
+
+    /// Takes note of when a part holds for which it is time.
+    pub(crate) fn narrow(&mut self, from: UnixTime, until: UnixTime) {
+        self.from = self.from.max(from);
+        self.until = self.until.min(until);
+    }
+
     /// Checks that a certificate is in time.
     pub(crate) fn certificate(&mut self, of: &str, validity: Validity) -> Result<(), Invalid> {
         self.within(of, unix_time(validity.not_before()), unix_time(validity.not_after()))
@@ -49,8 +65,7 @@ impl Clock {
         if now > until {
             return Err(Invalid::Expired { of: of.to_owned(), until, now });
         }
-        self.from = self.from.max(from);
-        self.until = self.until.min(until);
+        self.narrow(from, until);
         Ok(())
     }
 }

@@ -7,13 +7,13 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
-use netserv_dataplane::Driver;
-use netserv_dataplane::dummy::{Replay, lane_of};
 use netserv_model::effect::{FilterId, ModuleSlot};
 use netserv_model::verdict::FailureMode;
 use netserv_model::{Flavour, WorkerId};
 use netserv_packet_loop::thread::{PacketThread, PacketThreadConfig};
 use netserv_packet_loop::{ModuleFilter, PacketCommand};
+use netserv_plane::Driver;
+use netserv_plane::dummy::{Replay, lane_of};
 use netserv_wire::ip::{IpView, build};
 use rustix::process::Pid;
 use rustix::thread::{CpuSet, sched_setaffinity};

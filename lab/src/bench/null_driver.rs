@@ -5,9 +5,10 @@ use std::io::Write as _;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use netserv_dataplane::{Batch, Change, Counters, DriverConfig, DriverKind, Final, XdpForward};
+use netserv_dataplane::DriverKind;
 use netserv_model::Filter;
 use netserv_model::effect::FilterId;
+use netserv_plane::{Batch, Change, Counters, DriverConfig, Final, XdpForward};
 use serde::{Deserialize, Serialize};
 
 /// What the null driver is to do.

@@ -20,16 +20,16 @@ use netserv_model::{ModuleName, NodeId, Topic};
 use netserv_placement::{Change, DeploymentId, Health, Placement, Rule, RuleId};
 use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 
+use crate::conditions::{Conditions, Turn};
 use crate::config::{Config, Deploy};
-use crate::errands::{self, Reach};
 use crate::event::{Event, FlowCount, Observation, Observations};
 use crate::feedback::Feedbacks;
-use crate::gates::{Gates, Turn};
 use crate::limits::{RELAY_REGIONS_MAX, REQUESTS_MAX, RESTART_TELL_AGAIN, RESTART_TELLS_MAX, RESTART_TELLS_UNHEARD};
-use crate::looks::{Looks, Shown};
 use crate::names::Names;
 use crate::node::NodeClient;
+use crate::page_counts::{PageCounts, Shown};
 use crate::relays::{Relay, RelayTables, Relays, keep_told};
+use crate::requests::{self, Reach};
 use crate::sensors::Sensors;
 use crate::table::{Asked, Row, Table};
 
@@ -43,7 +43,7 @@ pub struct Agent {
     sensors: Sensors,
     placement: Placement,
     table: Table,
-    gates: Gates,
+    conditions: Conditions,
     feedbacks: Feedbacks,
     /// How many flows there were when they were looked at last, by their name.
     flows: BTreeMap<String, FlowCount>,
@@ -53,7 +53,7 @@ pub struct Agent {
     names: Names,
     relays: Relays,
     /// What modules count, for the page.
-    looks: Looks,
+    page_counts: PageCounts,
     shown: Shown,
     /// What is to be removed for each deployment, also of rules that are gone.
     modules: BTreeMap<DeploymentId, Asked>,
@@ -84,7 +84,7 @@ impl Agent {
         let modules = kept.iter().map(|(id, row)| (*id, row.asked())).collect();
         let (node, turns) = (Arc::new(node), Arc::new(Semaphore::new(REQUESTS_MAX)));
         let (placement, begun) = (Placement::new(config.rules.iter().map(numbered)), StdInstant::now());
-        let gates = Gates::new(&config, &table.off()?);
+        let conditions = Conditions::new(&config, &table.off()?);
         let feedbacks = Feedbacks::new(&config);
         let (telling, names) = (BTreeSet::new(), Names::new(config.names.clone()));
         let relays = Relays::new(config.relays.clone());
@@ -95,13 +95,13 @@ impl Agent {
             sensors,
             placement,
             table,
-            gates,
+            conditions,
             feedbacks,
             flows: BTreeMap::new(),
             telling,
             names,
             relays,
-            looks: Looks::default(),
+            page_counts: PageCounts::default(),
             shown: Shown::default(),
             modules,
             node,
@@ -120,7 +120,7 @@ impl Agent {
             agent.names.put(id, deployment);
         }
         // What was switched off just before goes.
-        for rule in agent.gates.switched_off() {
+        for rule in agent.conditions.switched_off() {
             agent.placement.stop(rule);
         }
         Ok(agent)
@@ -168,7 +168,7 @@ impl Agent {
                 for (rule, text) in self.feedbacks.note(metric, &reading, edges) {
                     self.tell(rule, &text);
                 }
-                for (rule, turn) in self.gates.note(metric, reading) {
+                for (rule, turn) in self.conditions.note(metric, reading) {
                     let name = self.name(rule);
                     match turn {
                         Turn::Open | Turn::Shut => {
@@ -215,7 +215,7 @@ impl Agent {
             // Whoever asks may have gone.
             Event::Nearest(rule, client, reply) => drop(reply.send(self.placement.nearest(rule, client).cloned())),
             Event::Sites(reply) => drop(reply.send(self.sites())),
-            Event::Looked(deployment, counted) => self.looks.told(StdInstant::now(), deployment, counted),
+            Event::Looked(deployment, counted) => self.page_counts.told(StdInstant::now(), deployment, counted),
             Event::Status(reply) => drop(reply.send(self.status())),
         }
         Ok(())
@@ -225,17 +225,17 @@ impl Agent {
         // It may have gone since it was named.
         let Some(rule) = self.config.rules.iter().find(|one| one.name == rule) else { return Ok(()) };
         self.table.switch(&rule.name, on)?;
-        self.gates.switch(rule.id, on);
+        self.conditions.switch(rule.id, on);
         match on {
             true => {
                 // Its floating addresses may have had another owner meanwhile, by hand.
                 self.placement.begin_epochs(unix_ms());
-                self.placement.gate(rule.id, self.gates.is_open(rule.id));
+                self.placement.gate(rule.id, self.conditions.is_open(rule.id));
             }
             false => self.placement.stop(rule.id),
         }
         // Whoever asks may have gone.
-        let _ = reply.send(self.gates.rule(rule, &self.feedbacks));
+        let _ = reply.send(self.conditions.rule(rule, &self.feedbacks));
         Ok(())
     }
 
@@ -248,7 +248,7 @@ impl Agent {
 
     fn set_gates(&mut self) {
         for rule in &self.config.rules {
-            self.placement.gate(rule.id, self.gates.is_open(rule.id));
+            self.placement.gate(rule.id, self.conditions.is_open(rule.id));
         }
     }
 
@@ -344,7 +344,7 @@ impl Agent {
             let to = self.config.toward(rule, deployment.client).at(deployment.address);
             tokio::spawn(async move {
                 let turn = turns.acquire().await;
-                errands::tell(&node, (&module, both_ways), &message, (&to, Some(&name)), &[]).await;
+                requests::tell(&node, (&module, both_ways), &message, (&to, Some(&name)), &[]).await;
                 drop(turn);
                 // An agent that ends wants no answers.
                 let _ = answers.send(Event::Told(id, name));
@@ -374,7 +374,7 @@ impl Agent {
                     let turn = turns.acquire().await;
                     // Its number is above those of what the module was told meanwhile.
                     let message = numbers.message(&topic, RESTARTED);
-                    let reach = errands::tell(&node, (&module, both_ways), &message, (&to, None), &known).await;
+                    let reach = requests::tell(&node, (&module, both_ways), &message, (&to, None), &known).await;
                     drop(turn);
                     all_known += u32::from(reach == Reach::AllKnown);
                     if reach == Reach::All || all_known == RESTART_TELLS_UNHEARD {

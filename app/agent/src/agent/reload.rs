@@ -9,9 +9,9 @@ use netserv_api::{AgentReload, AgentRuleChange};
 use netserv_placement::RuleId;
 
 use super::{Agent, numbered};
+use crate::conditions::Conditions;
 use crate::config::Config;
 use crate::feedback::Feedbacks;
-use crate::gates::Gates;
 use crate::node::{Evidence, NodeClient};
 
 impl Agent {
@@ -23,7 +23,7 @@ impl Agent {
         let mut config = Config::read(&self.path)?;
         config.follow(&self.config)?;
         let node = NodeClient::new(&config.netservd, &config.user, &config.key)?.with_evidence(Evidence::of(&config));
-        let mut gates = Gates::new(&config, &self.table.off()?);
+        let mut conditions = Conditions::new(&config, &self.table.off()?);
         self.sensors.follow(&config)?;
         // From here on nothing fails.
         let changes = changes(&self.config, &config);
@@ -31,10 +31,10 @@ impl Agent {
             config.rules.iter().filter(|rule| is_renewed(&self.config, rule)).map(|rule| rule.id).collect();
         let mut feedbacks = Feedbacks::new(&config);
         feedbacks.follow(std::mem::replace(&mut self.feedbacks, Feedbacks::none()));
-        gates.follow(&config, std::mem::replace(&mut self.gates, Gates::none()));
+        conditions.follow(&config, std::mem::replace(&mut self.conditions, Conditions::none()));
         let now = self.now();
         self.placement.reload(now, config.rules.iter().map(numbered), &renewed);
-        (self.feedbacks, self.gates, self.node) = (feedbacks, gates, Arc::new(node));
+        (self.feedbacks, self.conditions, self.node) = (feedbacks, conditions, Arc::new(node));
         self.flows.retain(|name, _| config.flows.iter().any(|flows| flows.name == *name));
         self.names.go_to(config.names.clone());
         self.relays.go_to(config.relays.clone());

@@ -9,10 +9,10 @@ use netserv_placement::{Deployment, DeploymentId};
 
 use super::Agent;
 use super::status::{health, shown};
-use crate::errands;
 use crate::event::Event;
 use crate::limits::{SITE_REGIONS_MAX, SITES_MAX};
-use crate::looks::{Site, SiteNode, Sites};
+use crate::page_counts::{Site, SiteNode, Sites};
+use crate::requests;
 
 impl Agent {
     /// Returns where modules are and what they counted last, and has nodes asked anew.
@@ -22,7 +22,7 @@ impl Agent {
             return shown;
         }
         let there: BTreeSet<DeploymentId> = self.placement.deployments().map(|(id, _)| id).take(SITES_MAX).collect();
-        for id in self.looks.due(now, &there) {
+        for id in self.page_counts.due(now, &there) {
             self.look_at(id);
         }
         let regions = self.placement.regions_of(&there, SITE_REGIONS_MAX);
@@ -47,7 +47,7 @@ impl Agent {
     }
 
     fn site_node(&self, id: DeploymentId, node: &netserv_placement::Node) -> SiteNode {
-        let told = self.looks.get(id, &node.name);
+        let told = self.page_counts.get(id, &node.name);
         SiteNode {
             node: shown(node),
             counters: told.map(|told| told.counters.clone()).unwrap_or_default(),
@@ -64,7 +64,7 @@ impl Agent {
             let counted = match client.zip(asked) {
                 Some((client, asked)) => {
                     let turn = turns.acquire().await;
-                    let counted = errands::look(&node, (&asked.module, asked.both_ways), client).await;
+                    let counted = requests::look(&node, (&asked.module, asked.both_ways), client).await;
                     drop(turn);
                     counted
                 }

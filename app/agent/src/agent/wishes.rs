@@ -12,7 +12,7 @@ use crate::event::Event;
 use crate::node::NodeClient;
 use crate::relocate::{New, Old};
 use crate::table::Asked;
-use crate::{errands, relocate};
+use crate::{relocate, requests};
 
 impl Agent {
     pub(super) fn carry_out(&self, wish: Wish) {
@@ -43,7 +43,7 @@ async fn carried_out(node: &NodeClient, config: &Config, wish: Wish, removed: Op
             let to = config.toward(rule, client);
             let way = match config.get(rule) {
                 Some(Deploy { moves: Some(_), needs, .. }) => relocate::best(node, needs, &to).await,
-                _ => errands::probe(node, &to).await,
+                _ => requests::probe(node, &to).await,
             };
             (ticket, way)
         }
@@ -54,7 +54,7 @@ async fn carried_out(node: &NodeClient, config: &Config, wish: Wish, removed: Op
         Wish::Setup { ticket, rule: id, client, address, session, edge, epoch, .. } => {
             let Some(rule) = config.get(id) else { return (ticket, Answer::Failed) };
             let to = config.toward(id, client).at(address);
-            (ticket, errands::setup(node, rule, &to, session, (edge, epoch)).await)
+            (ticket, requests::setup(node, rule, &to, session, (edge, epoch)).await)
         }
         Wish::Move { ticket, deployment, rule: id, client, from, from_address, moving } => {
             let Some(rule @ Deploy { moves: Some(_), .. }) = config.get(id) else { return (ticket, Answer::Failed) };
@@ -65,10 +65,10 @@ async fn carried_out(node: &NodeClient, config: &Config, wish: Wish, removed: Op
         Wish::Remove { ticket, rule, client, addresses, session, .. } => {
             let Some(Asked { module, both_ways, .. }) = removed else { return (ticket, Answer::Failed) };
             let to = config.toward(rule, client);
-            let mut answer = errands::remove(node, (&module, both_ways), &to, session).await;
+            let mut answer = requests::remove(node, (&module, both_ways), &to, session).await;
             for address in addresses {
                 let to = to.clone().at(Some(address));
-                let beside = errands::remove(node, (&module, false), &to, None).await;
+                let beside = requests::remove(node, (&module, false), &to, None).await;
                 answer = if answer == Answer::Removed { beside } else { answer };
             }
             (ticket, answer)

@@ -23,10 +23,10 @@ pub use self::log::Log;
 use self::metric::WrittenMetric;
 pub use self::metric::{Credentials, Metric, MetricId, MetricSource, Prometheus};
 pub use self::rule::Deploy;
+use crate::destination::Destination;
 use crate::limits::{FLOWS_MAX, LOGS_MAX, METRICS_MAX};
 use crate::names::NamesFile;
 use crate::relays::RelayTables;
-use crate::toward::Toward;
 
 /// Everything that can be set.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
@@ -166,9 +166,9 @@ impl Config {
     }
 
     /// Returns a rule's client with its region.
-    pub fn toward(&self, rule: RuleId, client: IpAddr) -> Toward {
+    pub fn toward(&self, rule: RuleId, client: IpAddr) -> Destination {
         let region = self.get(rule).map(|rule| rule.rule().region(client).to_string());
-        Toward { client, region: region.unwrap_or_else(|| "of a rule that is gone".to_owned()), node: None }
+        Destination { client, region: region.unwrap_or_else(|| "of a rule that is gone".to_owned()), node: None }
     }
 
     /// Returns the metric of a name.

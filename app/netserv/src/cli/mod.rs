@@ -14,7 +14,7 @@ use crate::output::Output;
 /// Where `--help` shows the options of every command.
 const HEADING: &str = "Options of every command";
 
-/// Sends signed requests along network paths, makes modules, and looks after the node of this machine.
+/// Install NetServ modules along network paths, build and test modules, and manage this machine's node
 #[derive(Parser)]
 #[command(name = "netserv", version, arg_required_else_help = true)]
 #[command(after_help = format!("{EXIT_CODES}\n\n{ENVIRONMENT}"))]
@@ -32,10 +32,10 @@ pub struct Cli {
 #[derive(Args)]
 #[command(next_help_heading = HEADING)]
 pub struct Global {
-    /// Write JSON for programs; errors are JSON on standard error
+    /// Print JSON, also for errors (on standard error)
     #[arg(short, long, global = true)]
     pub json: bool,
-    /// Tell more on standard error
+    /// Print details to standard error
     #[arg(short, long, global = true, action = ArgAction::SetTrue)]
     pub verbose: bool,
     /// The Unix socket of netservd

@@ -10,19 +10,24 @@ use super::*;
 const CLI_MD_HEAD: &str = "\
 # The command line
 
-`netserv` sends signed requests along network paths, makes module packages, and looks after the node of this machine.
-This page is what `--help` says; a test keeps it so. The same text is in the manual pages, [man/](man/).
+`netserv` installs modules along network paths, builds and tests modules, and manages the node of this machine. It is for users who deploy modules,
+for their developers, and for operators of nodes. This page is generated from `--help`, as are the manual pages in [man/](man/).
 
-- Every command takes `-j` and then writes JSON to standard output, in the shapes of [openapi.json](openapi.json):
-  `setup`, `remove`, `tell`, `state export`, `probe` and `path` write a `RequestResult`, `node status` a `NodeInfo`, `node list` a `ModuleList`,
-  `node logs` a `LogLine`, `watch` an `EventLine` and `trace` a `TraceLine` in each line. Other commands write an object of their own.
-  `path` adds `beyond_us`: `whole` with `by`, what proves the end (`destination`, `unreachable`, `endpoint-found`, or `named`: a TELL for the last node alone), or `incomplete`
-  with the `reason`; only with the first does it exit with 0.
-- A failure is one line of cause and one line of fix on standard error, with `-j` an `ApiError` in one line.
-- Commands that change something take `--dry-run`. A `setup`, `remove`, `tell` or `state export` then asks the nodes what they would do.
-- Colours are for terminals only; `NO_COLOR` switches them off.
+- **Failures.** A command that fails prints one line with the cause and one line with the fix to standard error.
+- **`--dry-run`.** Commands that change something take it. With it, `setup`, `remove`, `tell` and `state export` ask the nodes what they would do.
+- **Colours** are for terminals only; `NO_COLOR` switches them off.
+- **`-j`** makes every command print JSON, in the types of [openapi.json](openapi.json):
 
-## A module's day
+| command | prints |
+|---|---|
+| `setup`, `remove`, `tell`, `state export`, `probe` | a `RequestResult` |
+| `path` | a `RequestResult` with `beyond_us`, which says whether the path is complete. `whole` comes with the proof of the end (`by`: `destination`, `unreachable`, `endpoint-found`, or `named` for a TELL to the last node alone). `incomplete` comes with the `reason`, and the exit code is not 0 |
+| `node status`, `node list` | a `NodeInfo`, a `ModuleList` |
+| `node logs`, `watch`, `trace` | a `LogLine`, an `EventLine`, a `TraceLine` in each line |
+| others | an object of their own |
+| any command that fails | an `ApiError` in one line, on standard error |
+
+## Developing a module, command by command
 
 ```sh
 netserv module new hello --template both     # packet, http, tcp or both; --lang rust, c, go, js or java
@@ -34,28 +39,25 @@ netserv module push hello/*.nsm oci://registry.example/modules/hello:0.1.0
 netserv setup hello/*.nsm --to DEST --url oci://registry.example/modules/hello:0.1.0
 ```
 
-- **Templates.** What makes no sense in a language is refused with the list of what there is. The README.md of each new
-  module has the next commands, and which versions of tools it is sensitive to. TCP modules and those of both roles need
-  the node's own WIT, for which only the Rust tools make small components today; C has no generator in Debian, and Go's
-  needs a compiler of its own (TinyGo).
-- **Tests** are in netserv.toml: `[[test]]` names captures that go in and come out, `[[http-test]]` a request and what its
-  response must be (`status`, `expect-headers`, `expect-body`, `expect-body-file`, `expect-contains`). `--accept` writes
-  captures and files with bodies anew. HTTP tests share the module's kv state, in their order.
-- **netserv.toml** is for the developer; its schema is [netserv-project](schemas/netserv-project.schema.json), and unknown keys are
-  refused. `build` derives the package's manifest from it ([schema](schemas/netserv-manifest.schema.json)), without tests and build
-  keys. Nodes read over keys of the manifest that they do not know, unless `requires` names them: then they refuse the
-  package as `missing-feature`. `inspect` shows what is required, and what this version reads over.
-- **Faults** name the line of netserv.toml and the fix. Where code and nodes do not fit (another packet ABI, an interface
-  `netserv:kv@2.0.0`, WASI 0.3), it is said which side has to be updated, by `build`, `inspect` and `test`.
-- **`inspect`** takes packages, `.wasm` and `.jar` files. With `-j`, `code` has an object for each flavour with what its
-  parts import, export and use.
-- **`run`** as root makes three namespaces, `client` – `node` – `server`, with 10.1.0.1 and 10.2.0.2 at the ends and
-  10.99.1.0/29 for containers; IPv6 beside it. Filters that name no address are narrowed to the server's side. With `-j`
-  each line is an object with an `event`: `ready`, `installed`, `replaced`, `unchanged`, `failed`, `log`. Everything goes
-  with the command, also after `kill -9`.
-- **`push`** puts signatures beside the package as referrers, so nodes find them; a copy by skopeo leaves them behind, and
-  has to be signed or pushed again. An `oci:` URL is fetched by `https` where the node's `fetch.schemes` has that, and by
-  `http` if that is listed and `https` does not answer.
+- **Templates.** `new` refuses a template that its language does not support, and lists those that it does. The README.md of each new
+  module has the next commands, and the versions of tools that the build depends on. Modules with a TCP part, and modules of both roles, exist only in
+  Rust: they need the node's own WIT. Debian has no generator of such components for C, and Go's needs another compiler (TinyGo).
+- **Tests** are in netserv.toml. `[[test]]` names captures that go in and that must come out. `[[http-test]]` has a request and its expected response
+  (`status`, `expect-headers`, `expect-body`, `expect-body-file`, `expect-contains`). `--accept` overwrites the expected captures and bodies by the
+  actual ones. HTTP tests run in their order and share the module's kv state.
+- **netserv.toml** is the developer's file ([schema](schemas/netserv-project.schema.json)); unknown keys are errors. `build` derives the package's
+  manifest from it ([schema](schemas/netserv-manifest.schema.json)), without tests and build keys. A node ignores unknown keys of a manifest. But if
+  `requires` lists an unknown feature, the node refuses the package (`missing-feature`). `inspect` shows required features, and keys that this version
+  ignores.
+- **Errors** name the line of netserv.toml and the fix. If code and nodes do not fit together (another packet ABI, an interface `netserv:kv@2.0.0`,
+  WASI 0.3), `build`, `inspect` and `test` say which of the two to update.
+- **`inspect`** takes packages, `.wasm` and `.jar` files. With `-j`, `code` has an object for each flavour, with its imports, exports and building
+  blocks.
+- **`run`** as root makes three namespaces, `client` – `node` – `server`. The ends are 10.1.0.1 and 10.2.0.2, containers are in 10.99.1.0/29, and IPv6
+  works as well. The command narrows filters without an address to the server's side. With `-j`, each line is an object with an `event`: `ready`,
+  `installed`, `replaced`, `unchanged`, `failed`, `log`. When the command ends, even by `kill -9`, everything is removed.
+- **`push`** stores signatures beside the package as referrers, where nodes find them. A copy by skopeo lacks the signatures: sign or push the copy
+  again. A node fetches an `oci:` URL by `https` if its `fetch.schemes` lists `https`. It uses `http` if `http` is listed and `https` does not answer.
 ";
 
 #[test]

@@ -14,7 +14,7 @@ use crate::report::count;
 use crate::table::{Table, plain};
 use netserv_api::LOCAL_CALL_TIME_MAX;
 
-/// Look at the agent that deploys modules by itself
+/// Inspect and manage netserv-agent, which deploys modules automatically
 #[derive(Subcommand)]
 pub enum Agent {
     Status(Status),
@@ -25,17 +25,17 @@ pub enum Agent {
     Reload(Reload),
 }
 
-/// Show what the agent has deployed, and what it counted
+/// Show the agent's deployments and counters
 #[derive(Args)]
 pub struct Status {
     #[command(flatten)]
     way: Way,
 }
 
-/// Show whether the agent reaches what its configuration names
+/// Check whether the agent can reach everything that its configuration names
 ///
-/// It looks at netservd, its key, its state, logs, flows, metrics, tables and files, as its own user and in its own sandbox. For each that it does
-/// not reach it says why, and what to do. It is exit code 1 if there is one.
+/// The agent checks netservd, its key, state, logs, flows, metrics, tables and files, as its own user and in its
+/// own sandbox. For each that it cannot reach, the command shows the reason and the fix, and then exits with 1.
 #[derive(Args)]
 pub struct Check {
     #[command(flatten)]
@@ -44,7 +44,7 @@ pub struct Check {
 
 /// Show which node with a module is nearest to a client
 ///
-/// It is exit code 6 if none is known.
+/// Exits with 6 if the agent knows no such node.
 #[derive(Args)]
 pub struct Nearest {
     /// The module's name, without a version, or the name of a rule
@@ -79,10 +79,10 @@ pub struct On {
     way: Way,
 }
 
-/// Have the agent read its configuration file again, and show what became of its rules
+/// Reload the agent's configuration file, and show the outcome for each rule
 ///
-/// Deployments of unchanged rules stay. Modules of changed rules are set up again, without
-/// a gap; those of rules that no longer exist are removed. If the file is wrong, nothing changes.
+/// The agent keeps the deployments of unchanged rules, replaces modules of changed rules without a gap, and removes
+/// deployments of rules that no longer exist. If the file is wrong, nothing changes.
 #[derive(Args)]
 pub struct Reload {
     #[command(flatten)]

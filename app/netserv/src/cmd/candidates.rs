@@ -17,13 +17,16 @@ use crate::request::{Identity, Travel};
 use crate::table::{Table, plain};
 use netserv_api::Client;
 
-/// Show which nodes on the path to a destination, and beside it, suit a module best, and why
+/// Rank the nodes on and off the path to a destination by how well they suit a module
 ///
-/// The command asks the nodes (PROBE) for their building blocks, load and policy, and compares them with the package's manifest. A node
-/// that cannot have the module says why. Nodes off the path cannot have modules that see packets or intercept. Each other node starts
-/// with 1,000 points. It loses up to 400 for its load per processor, up to 200 for little free memory, 5 for each
-/// millisecond to the last node of the path (300 at most), and 100 for each hop off the path. If operators tell prices, it loses 100 for
-/// each multiple of the cheapest price (300 at most).
+/// The command asks the nodes (PROBE) for their building blocks, load and policy, and compares these with the
+/// package's manifest. For each node that cannot have the module it shows the reason. Only nodes on the path can
+/// have modules that see packets or intercept connections.
+///
+/// Each suitable node starts with 1,000 points. It loses up to 400 points for its load per processor, up to 200 for
+/// little free memory, 5 for each millisecond to the last node of the path (300 at most), and 100 for each hop off
+/// the path. If operators publish prices, a node at twice the cheapest price loses 100 points, at three times 200,
+/// and 300 at most.
 #[derive(Args)]
 pub struct Candidates {
     /// The module's package
@@ -34,7 +37,7 @@ pub struct Candidates {
     to: String,
     #[command(flatten)]
     travel: Travel,
-    /// Which nodes beside the path are asked, too: SHAPE:HOPS, as in `netserv probe`
+    /// Nodes off the path to ask, too: SHAPE:HOPS, as in `netserv probe`
     #[arg(long, value_name = "SHAPE", default_value = "hose:1", conflicts_with = "on_path")]
     off_path: OffPath,
     /// Ask only nodes on the path

@@ -23,13 +23,14 @@ pub struct Completions {
 
 /// Write the manual pages
 ///
-/// One page for `netserv` and one for each command. Without --dir, the page of `netserv` goes to standard output.
+/// Writes one page for `netserv` and one for each command. Without --dir, prints the page of `netserv` to standard
+/// output.
 #[derive(Args)]
 pub struct Man {
-    /// Where the pages go
+    /// Folder for the pages
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
-    /// Only say which pages would be written
+    /// Only list the pages that would be written
     #[arg(long, requires = "dir")]
     dry_run: bool,
 }

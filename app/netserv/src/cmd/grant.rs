@@ -16,20 +16,21 @@ use crate::exit::{Exit, Failure, OrFail};
 use crate::output::Output;
 use crate::request::now;
 use crate::units::parse_duration;
-use crate::{grants, keys, lists};
+use crate::{grants, keys, revocation_lists};
 
-/// Let others run modules at nodes whose operators trust you, for some of your addresses
+/// Issue and check grants, which let other users run modules for some of your addresses on nodes whose operators
+/// trust you
 #[derive(Subcommand)]
 pub enum Grant {
-    /// Make a grant as an issuer: nodes take it if their operators named your key (`[[issuer]]`)
+    /// Issue a grant. Nodes accept it if their operators list your key (`[[issuer]]`)
     Issue {
         #[command(flatten)]
         what: What,
-        /// Where the grant starts, seconds before now; for clocks that are behind
+        /// Start the grant this long before now, for nodes whose clocks are behind
         #[arg(long, value_name = "TIME", default_value = "5m", value_parser = parse_duration)]
         backdate: Duration,
     },
-    /// Pass a part of your own grant on to another key
+    /// Pass on a part of your own grant to another key
     Delegate {
         /// The file with your grant
         #[arg(value_name = "FILE")]
@@ -38,18 +39,18 @@ pub enum Grant {
         what: What,
     },
     Revoke(revoke::Revoke),
-    /// Show what grants or a revocation list say, without checking signatures
+    /// Show the contents of grants or of a revocation list, without checking signatures
     Show {
         /// The file
         #[arg(value_name = "FILE")]
         file: PathBuf,
     },
-    /// Check signatures, order and time of grants or of a revocation list, as nodes do
+    /// Check the signatures, order and times of grants or of a revocation list, as nodes do
     Verify {
         /// The file
         #[arg(value_name = "FILE")]
         file: PathBuf,
-        /// The key that the first one has to be signed by
+        /// Key that must have signed the first grant, or the list
         #[arg(long, value_name = "KEY")]
         issuer: Option<PublicKey>,
     },
@@ -58,22 +59,24 @@ pub enum Grant {
 /// What is granted.
 #[derive(Args)]
 pub struct What {
-    /// The key that may do it, as `netserv key show` prints it
+    /// Key of the new holder, as `netserv key show` prints it
     #[arg(long, value_name = "KEY")]
     to: PublicKey,
-    /// Prefixes of which one end of each filter must lie in one, with commas between [default: all of the grant before]
+    /// Prefixes, separated by commas; one end of each filter must lie in one of them [default: all prefixes of the
+    /// grant before]
     #[arg(long = "prefix", value_name = "PREFIX", value_delimiter = ',')]
     prefixes: Vec<IpNet>,
-    /// Ports that filters may name, as 5060 or 16384-32767, with commas between [default: all of the grant before]
+    /// Ports that filters may name, separated by commas, such as 5060 or 16384-32767 [default: all ports of the
+    /// grant before]
     #[arg(long = "port", value_name = "PORTS", value_delimiter = ',')]
     ports: Vec<PortRange>,
-    /// Modules at one node at most
+    /// Maximum number of modules on one node
     #[arg(long, value_name = "N")]
     modules_max: Option<u32>,
-    /// How often it may be passed on, one after the other
+    /// How many times the grant may be passed on in a chain
     #[arg(long, value_name = "N", default_value_t = 0)]
     delegations: u8,
-    /// How long it holds from now on
+    /// Validity of the grant, from now on
     #[arg(long = "for", value_name = "TIME", default_value = "30d", value_parser = parse_duration)]
     time: Duration,
     /// The file with your key [default: netserv/key.pem below $XDG_CONFIG_HOME]
@@ -116,7 +119,7 @@ impl Grant {
             }
             Grant::Revoke(revoke) => revoke.run(output),
             Grant::Show { file } => {
-                if let Some(list) = lists::find(&file)? {
+                if let Some(list) = revocation_lists::find(&file)? {
                     return revoke::show(&list, output);
                 }
                 let texts = grants::read(&file)?;
@@ -124,7 +127,9 @@ impl Grant {
                 show(&chain, output)
             }
             Grant::Verify { file, issuer } => {
-                if let Some(list) = lists::find(&file)?.map_or(Ok(None), |_| lists::read(&file))? {
+                if let Some(list) =
+                    revocation_lists::find(&file)?.map_or(Ok(None), |_| revocation_lists::read(&file))?
+                {
                     revoke::check(&list, issuer)?;
                     return revoke::show(&list, output);
                 }

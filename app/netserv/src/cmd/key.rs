@@ -19,11 +19,11 @@ pub enum Key {
         /// The file [default: netserv/key.pem below $XDG_CONFIG_HOME]
         #[arg(long, value_name = "FILE")]
         out: Option<PathBuf>,
-        /// Only say which file would be made
+        /// Only show which file the command would create
         #[arg(long)]
         dry_run: bool,
     },
-    /// Show the public half of a key, as node operators want it
+    /// Show a key's public half, in the form that node operators need
     Show {
         /// The file [default: netserv/key.pem below $XDG_CONFIG_HOME]
         #[arg(value_name = "FILE")]

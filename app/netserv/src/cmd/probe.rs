@@ -16,8 +16,8 @@ use netserv_api::Client;
 
 /// Ask every node toward a destination about itself
 ///
-/// Questions about modules and policy are about one user's own, so they are signed, and so is what goes beside the path.
-/// Other questions are signed only if there is a key.
+/// The request is signed if you ask for modules or policy, which concern one user, or ask nodes off the path. Other
+/// requests are signed only if you have a key.
 #[derive(Args)]
 pub struct Probe {
     #[command(flatten)]
@@ -31,11 +31,16 @@ pub struct Probe {
 
 /// Show the nodes on the path to a destination, the hops between them and what they offer
 ///
-/// For each node, the node before it reports the hop to it; `-` means that it measured nothing. RTT: from the last Query
-/// of GIST to its Response, with the node's work on it. IP HOPS: 1 if no router lies between, 2 across one. PROVEN BY: `cookie`
-/// if the node returned the Query's cookie, `association` if it also answered over a connection, `TLS` with the name
-/// in the certificate that it showed there. A node proves the next node only; the nodes between answer for
-/// those further on. FLAVOURS and blocks are those that a module may ask for.
+/// Each line shows a node and the hop to it, as measured by the node before it. `-` means not measured.
+///
+/// RTT is the time from that node's last GIST Query to the Response, including the work of the node itself. IP HOPS
+/// is 1 if no router lies between the two nodes, 2 across one router.
+///
+/// PROVEN BY is `cookie` if the node returned the Query's cookie, `association` if it also answered over a
+/// connection, and `TLS` with the name in the certificate that it presented there. This node itself checks only the
+/// next node; for each later hop it relies on the report of the node before.
+///
+/// FLAVOURS, and the line `blocks` below each node, list what modules may use on that node.
 #[derive(Args)]
 pub struct Path {
     /// The destination: an address or a name
@@ -52,7 +57,7 @@ pub struct Path {
 enum Question {
     /// The nodes
     Nodes,
-    /// The user's modules that run
+    /// The user's running modules
     Modules,
     /// Building blocks and flavours
     Blocks,

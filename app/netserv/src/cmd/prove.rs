@@ -19,30 +19,31 @@ use crate::exit::{Exit, Failure, OrFail};
 use crate::output::Output;
 use crate::{grants, keys};
 
-/// Prove to nodes that do not know you that an address is yours
+/// Make proofs of your addresses, for nodes that do not know you
 #[derive(Subcommand)]
 pub enum Prove {
-    /// Make a proof that the web server at an address has to confirm, for nodes with `address-class`
+    /// Make a proof that the web server at an address confirms, for nodes with `address-class`
     Address {
-        /// The address, which answers by HTTP on port 80 or by HTTPS on port 443
+        /// Address of a web server that answers HTTP on port 80 or HTTPS on port 443
         #[arg(value_name = "ADDRESS")]
         address: IpAddr,
         /// The file with your key [default: netserv/key.pem below $XDG_CONFIG_HOME]
         #[arg(long, value_name = "FILE", env = "NETSERV_KEY", hide_env_values = true)]
         key: Option<PathBuf>,
-        /// The folder that the web server shows at `/`: put the answer there
+        /// Root folder of the web server, into which the command puts the answer
         #[arg(long, value_name = "FOLDER")]
         web_root: Option<PathBuf>,
-        /// The file to make, for --proof
+        /// File to create, for --proof
         #[arg(long, value_name = "FILE")]
         out: PathBuf,
     },
-    /// Write what the holder of prefixes signs as an RPKI Signed Checklist (RFC 9323) over a grant, for nodes with `rpki-class`
+    /// Write the content of an RPKI Signed Checklist (RFC 9323) over a grant, which the holder of the prefixes
+    /// signs, for nodes with `rpki-class`
     Rpki {
-        /// The file with the grant, or a chain of them: the first is what the holder vouches for
+        /// File with the grant, or with a chain of grants; the holder vouches for the first one
         #[arg(value_name = "GRANT")]
         grant: PathBuf,
-        /// The file to make: a checklist's content in DER, to be signed
+        /// File to create: the checklist's content in DER, to be signed
         #[arg(long, value_name = "FILE")]
         out: PathBuf,
     },

@@ -20,35 +20,35 @@ use netserv_api::Client;
 
 /// Move a running module with its state from one node of a path to another
 ///
-/// The old node pauses the module and writes its state to --store. The new node starts it from that state in the next epoch; the
-/// old node removes it. If a step fails, the module resumes on the old node. Run the same command again to continue.
-/// Name filters, properties and floating addresses as in `netserv setup`.
+/// The old node pauses the module and writes its state to --store. The new node starts it from that state in the
+/// next epoch, and then the old node removes it. If a step fails, the module resumes on the old node; run the same
+/// command again to continue. Name filters, properties and floating addresses as in `netserv setup`.
 #[derive(Args)]
 pub struct Relocate {
     #[command(flatten)]
     wanted: Wanted,
-    /// The destination of the path that both nodes are on: an address or a name
+    /// Destination of the path that both nodes are on: an address or a name
     #[arg(long, value_name = "DEST")]
     to: String,
-    /// The source of the flow whose path is meant [default: the address that this node would use]
+    /// Source of the flow whose path the request follows [default: the address that this node would use]
     #[arg(long, value_name = "SRC")]
     from: Option<IpAddr>,
-    /// The node that has the module
+    /// Node that has the module
     #[arg(long, value_name = "NAME")]
     old_node: NodeId,
-    /// The node that is to have it
+    /// Node to which the module moves
     #[arg(long, value_name = "NAME")]
     node: NodeId,
-    /// Where the state is put by an HTTP PUT, and fetched
+    /// URL to which the old node writes the state (HTTP PUT) and from which the new node fetches it
     #[arg(long, value_name = "URL")]
     store: String,
-    /// Where it is fetched, if that is not where it is put
+    /// URL from which the new node fetches the state, if it differs from --store
     #[arg(long, value_name = "URL")]
     fetch: Option<String>,
-    /// Your addresses that lead to the module wherever it runs, separated by commas
+    /// Your addresses that follow the module from node to node, separated by commas
     #[arg(long, value_name = "ADDRESS", value_delimiter = ',')]
     floating: Vec<IpAddr>,
-    /// How long the module may be paused before the old node resumes it
+    /// Longest pause of the module; after that, the old node resumes it
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = parse_freeze)]
     freeze: Duration,
     /// How long to wait for each response stack

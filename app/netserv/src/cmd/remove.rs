@@ -11,18 +11,20 @@ use crate::report;
 use crate::request::SignedRequest;
 use netserv_api::Client;
 
-/// End what a session has of a module on every node toward a destination: the module goes with the last session that holds it
+/// End a session's hold on a module, on every node toward a destination
+///
+/// A node removes the module when no session holds it any more.
 #[derive(Args)]
 pub struct Remove {
     /// The module's name, without a version
     #[arg(value_name = "NAME")]
     module: ModuleName,
-    /// Only from nodes that have it in an earlier epoch than this one
+    /// Remove the module only from nodes that have it in an epoch before this one
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     epoch: Option<u64>,
     #[command(flatten)]
     request: SignedRequest,
-    /// End every session of the user's that holds the module, not only the one of this path
+    /// End all of the user's sessions that hold the module, not only the session of this path
     #[arg(long, conflicts_with = "session")]
     all: bool,
     /// Also close intercepted connections that are draining (`server.drain`) or have outlived the module

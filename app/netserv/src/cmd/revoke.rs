@@ -14,27 +14,27 @@ use crate::exit::{Exit, Failure, OrFail};
 use crate::output::Output;
 use crate::request::now;
 use crate::units::parse_duration;
-use crate::{grants, keys, lists};
+use crate::{grants, keys, revocation_lists};
 
-/// Take grants back before their end: make the next revocation list, which nodes fetch from where their operators say
+/// Revoke grants: write the next revocation list, which nodes fetch from the URL that their operators configured
 ///
-/// Without grants and keys, the list is the same with a new time. Nodes want a list that is not older than their operators say, a day by
-/// default: run this several times a day.
+/// Without grants and keys, the new list differs from the old one only in its time. Nodes reject a list that is
+/// older than their operators allow, by default a day, so run this command several times a day.
 #[derive(Args)]
 pub struct Revoke {
-    /// Files with grants to take back: the last grant of each. A grant that has ended is left out of the list
+    /// Files with grants to revoke: the last grant of each file. Grants that have ended are left out of the list
     #[arg(value_name = "FILE")]
     grants: Vec<PathBuf>,
-    /// Keys to take back, with commas between: no grant for them or by them counts any more
+    /// Keys to revoke, separated by commas. Grants to or by these keys become invalid
     #[arg(long = "user-key", value_name = "KEY", value_delimiter = ',')]
     user_keys: Vec<PublicKey>,
-    /// The file with the list; the next list takes its place
+    /// File with the list; the command replaces it by the next list
     #[arg(long, value_name = "FILE")]
     list: PathBuf,
-    /// How long the list is good from now on
+    /// Validity of the list, from now on
     #[arg(long, value_name = "TIME", default_value = "7d", value_parser = parse_duration)]
     valid_for: Duration,
-    /// The number of the list, if the list before is lost [default: one more than the list before, or 1]
+    /// Number of the list, if the previous list is lost [default: one more than the previous list, or 1]
     #[arg(long, value_name = "N")]
     number: Option<u64>,
     /// The file with your key [default: netserv/key.pem below $XDG_CONFIG_HOME]
@@ -49,8 +49,8 @@ impl Revoke {
     /// A key or file cannot be used, a grant is somebody else's, or the list is full.
     pub fn run(self, output: &mut Output) -> Result<Exit, Failure> {
         let key = keys::read(&self.key.map_or_else(keys::default_path, Ok)?)?;
-        let _lock = lists::lock(&self.list)?;
-        let before = lists::read(&self.list)?;
+        let _lock = revocation_lists::lock(&self.list)?;
+        let before = revocation_lists::read(&self.list)?;
         let own = [Some(keys::public(&key)), before.as_ref().map(|before| before.iss)];
         let next = next_number(before.as_ref(), self.number)?;
         let (grants, keys) = before.map(|before| (before.grants, before.keys)).unwrap_or_default();
@@ -78,7 +78,7 @@ impl Revoke {
         list.check().or_fail("cannot make this revocation list", fix)?;
         let text = list.clone().sign(&key);
         Revocations::verify(&text).or_fail("cannot make this revocation list", fix)?;
-        lists::replace(&self.list, &text)?;
+        revocation_lists::replace(&self.list, &text)?;
         output.note(format!("made {}; put it where nodes fetch it", self.list.display()));
         show(&list, output)
     }
@@ -111,7 +111,7 @@ pub fn show(list: &Revocations, output: &mut Output) -> Result<Exit, Failure> {
 pub fn check(list: &Revocations, issuer: Option<PublicKey>) -> Result<(), Failure> {
     if let Some(issuer) = issuer.filter(|issuer| *issuer != list.iss) {
         let cause = format!("the revocation list is signed by {}, not by {issuer}", list.iss);
-        return Err(Failure::new(cause, lists::FIX));
+        return Err(Failure::new(cause, revocation_lists::FIX));
     }
     let until = UnixTime::from_secs(list.exp);
     if now() >= until {

@@ -39,15 +39,15 @@ pub struct Setup {
     /// The state's digest
     #[arg(long, value_name = "DIGEST", requires = "state")]
     state_digest: Option<Digest>,
-    /// Your addresses that lead to the module wherever it runs, separated by commas. The node named by --node adds them to
-    /// the module's container, with a route that its routing daemon can announce
+    /// Your addresses that follow the module from node to node, separated by commas. The node named by --node adds
+    /// them to the module's container, with a route that its routing daemon can announce
     ///
-    /// A node that sees a SETUP of a later epoch for another node gives the addresses up.
+    /// A node that had these addresses gives them up when it sees a SETUP of a later epoch for another node.
     #[arg(long, value_name = "ADDRESS", value_delimiter = ',', requires = "nodes")]
     floating: Vec<IpAddr>,
     #[command(flatten)]
     identity: Identity,
-    /// Only ask what would happen
+    /// Only ask the nodes what they would do
     #[arg(long)]
     dry_run: bool,
 }
@@ -55,31 +55,32 @@ pub struct Setup {
 /// A module as it is to be on a node.
 #[derive(Args)]
 pub struct Wanted {
-    /// The module: a name with a version (then --url and --digest are needed), or a package file
+    /// Package file, or the module's name and version; a name needs --url and --digest
     #[arg(value_name = "MODULE@VERSION|FILE.nsm")]
     module: Subject,
-    /// Where nodes fetch the package [default: the file's own path, for nodes on this machine]
+    /// URL from which nodes fetch the package [default: the file's own path, for nodes on this machine]
     #[arg(long, value_name = "URL")]
     url: Option<String>,
-    /// The package's digest [default: that of the file]
+    /// Digest of the package [default: that of the file]
     #[arg(long, value_name = "DIGEST")]
     digest: Option<Digest>,
-    /// Which packets the module sees, such as "udp dst 10.2.0.0/24 port 5060" [default: the manifest's filters]
+    /// Packets that the module sees, such as "udp dst 10.2.0.0/24 port 5060" [default: the manifest's filters]
     ///
-    /// `self` stands for the addresses of the module's container on each node: "udp dst self port 5060". Ends alone, as in
-    /// "dst 10.2.0.0/24", narrow those of the manifest's filters that name none.
+    /// `self` stands for the addresses of the module's container on each node: "udp dst self port 5060". A filter
+    /// with addresses only, such as "dst 10.2.0.0/24", narrows those filters of the manifest that have no address.
     #[arg(long, value_name = "FILTER")]
     filter: Vec<WantedFilter>,
-    /// Which connections between others the module takes over, such as "tcp dst 203.0.113.0/24 port 80" [default: the manifest's]
+    /// TCP connections in transit that the module takes over, such as "tcp dst 203.0.113.0/24 port 80" [default:
+    /// the manifest's]
     #[arg(long, value_name = "FILTER")]
     intercept: Vec<Filter>,
-    /// A property that the module reads at run time
+    /// Property that the module reads at run time
     #[arg(long, value_name = "KEY=VALUE", value_parser = parse_property)]
     property: Vec<(String, String)>,
-    /// A building block that the nodes must have, such as kv>=1 [default: the manifest's]
+    /// Building block that the nodes must have, such as kv>=1 [default: the manifest's]
     #[arg(long = "depends-on", value_name = "BLOCK")]
     dependency: Vec<Dependency>,
-    /// How long the lease lasts
+    /// Duration of the lease
     #[arg(long, value_name = "TIME", default_value = "1h", value_parser = parse_duration)]
     ttl: Duration,
 }

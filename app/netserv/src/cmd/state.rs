@@ -21,7 +21,7 @@ use crate::request::SignedRequest;
 use crate::units::parse_freeze;
 use netserv_api::Client;
 
-/// Have a running module's state written, and look at one
+/// Export a running module's state, and show exported states
 #[derive(Subcommand)]
 pub enum State {
     Export(Box<Export>),
@@ -30,28 +30,29 @@ pub enum State {
 
 /// Have a node write the state of a running module to a URL, by an HTTP PUT
 ///
-/// The module keeps running, unless you give --freeze. The answer has the state's digest. Another node starts from it by
-/// `netserv setup --state URL --state-digest DIGEST --epoch N`. The operator lists the hosts for states in `fetch.put-hosts`.
+/// The module keeps running, unless you give --freeze. The answer contains the state's digest. To start the module
+/// from this state on another node, run `netserv setup --state URL --state-digest DIGEST --epoch N`. The operator
+/// lists the hosts that may receive states in `fetch.put-hosts`.
 #[derive(Args)]
 pub struct Export {
     /// The module's name, without a version
     #[arg(value_name = "NAME")]
     module: ModuleName,
-    /// Where the state is put
+    /// URL to which the node writes the state
     #[arg(long, value_name = "URL")]
     url: String,
-    /// Pause the module just before the state is written, for this long or until a SETUP for it comes, so that another
-    /// node continues with the state and nothing is done twice
+    /// Pause the module just before its state is written, for this long or until the next SETUP for it. So another
+    /// node can continue from the state, and nothing is done twice
     #[arg(long, value_name = "TIME", value_parser = parse_freeze)]
     freeze: Option<Duration>,
     #[command(flatten)]
     request: SignedRequest,
 }
 
-/// Show what a file with a state has in it
+/// Show the contents of a file with a state
 #[derive(Args)]
 pub struct Show {
-    /// The file
+    /// File with the state
     #[arg(value_name = "FILE")]
     file: PathBuf,
 }

@@ -16,23 +16,24 @@ use crate::report;
 use crate::request::SignedRequest;
 use netserv_api::Client;
 
-/// Tell a running module something, on every node toward a destination
+/// Send a message to a running module, on every node toward a destination
 #[derive(Args)]
 pub struct Tell {
     /// The module's name, without a version
     #[arg(value_name = "NAME")]
     module: ModuleName,
-    /// The message, at most 4,096 bytes; - reads it from standard input
+    /// Message, at most 4,096 bytes; `-` reads it from standard input
     #[arg(value_name = "TEXT", required_unless_present = "file", conflicts_with = "file")]
     text: Option<String>,
-    /// A file with the message
+    /// File with the message
     #[arg(long, value_name = "FILE")]
     file: Option<PathBuf>,
-    /// The topic, as the module defines it: 1 to 64 visible ASCII characters. Nodes keep the last message of each topic
+    /// Topic, as the module defines it: 1 to 64 visible ASCII characters. Nodes keep the last message of each topic
     /// for later instances of the module
     #[arg(long, value_name = "TOPIC")]
     topic: Topic,
-    /// Its number, above those of all messages to the module before [default: the time in nanoseconds since 1970]
+    /// Sequence number; it must be above those of all earlier messages to the module [default: the time in
+    /// nanoseconds since 1970]
     #[arg(long, value_name = "N")]
     seq: Option<u64>,
     #[command(flatten)]

@@ -20,47 +20,51 @@ use netserv_api::{Client, Lines};
 /// What `--help` shows at the end.
 const EXAMPLE: &str = "\
 Events:
-  route-moved    the path leads to other nodes after NODE, and they have the module
-  route-lost     no node after NODE is known any more; it goes on looking for one
-  lease-ended    the module is gone from NODE before its time, such as by its operator
-  module-failed  the module failed too often on NODE, and does not run for a while
-  node-draining  NODE is about to stop; what is installed starts with it again
-  node-maintenance  NODE's operator drains it: move the module, whose lease is not renewed there
+  route-moved       the path leads to other nodes after NODE, and these have the module
+  route-lost        NODE has lost the next node, and continues to look for one
+  lease-ended       the lease on NODE ended early, for example because of NODE's operator
+  module-replaced   another session's SETUP changed the module's version or properties on NODE
+  module-failed     the module failed too often on NODE, and does not run there for a while
+  module-message    the module on NODE sent a message
+  node-draining     NODE is about to stop; its modules start with it again
+  node-maintenance  NODE's operator drains it, and NODE renews no lease: move the module
 
-They are told to the node or host whose clients sent the SETUP, so watch there. What happens to modules on this node itself is
-shown too. Without --since, only what comes from now on is shown; the node keeps the last 1,024 events while it runs.
+Nodes send these events to the node or host whose clients sent the SETUP, so run the command there. It also shows events of modules
+on this node itself. Without --since, it shows only new events. The node keeps its last 1,024 events while it runs.
 
 Example:
   $ netserv watch --module example.org/net-monitor
   watching, ends with Ctrl-C
   2026-11-21T07:24:45Z  route-moved    n1  janedoe  example.org/net-monitor  nb comes after n1 now; further on: nb, nc";
 
-/// Show what happens to modules along paths, as it happens
+/// Show events of modules and nodes along paths as they happen
 ///
-/// Shows a line for each event: a path that moved, a lease that ended before its time, a module that failed, a node that is
-/// about to stop. Ends with Ctrl-C, or as --count and --timeout say. If netservd ends, the command fails and says how to continue.
+/// Prints a line for each event: a path that moved, a lease that ended early, a module that failed, a node that is
+/// about to stop. Ends at Ctrl-C, or at the limit of --count or --timeout. If netservd ends, the command fails and
+/// says how to continue.
 #[derive(Args)]
 #[command(after_long_help = EXAMPLE)]
 pub struct Watch {
-    /// Of this user's modules only
+    /// Show only events of this user's modules
     #[arg(long, value_name = "NAME")]
     user: Option<UserId>,
-    /// Of this module only, whatever its version
+    /// Show only events of this module, of any version
     #[arg(long, value_name = "NAME")]
     module: Option<ModuleName>,
-    /// Of the SETUPs of this session only
+    /// Show only events of this session's SETUPs
     #[arg(long, value_name = "ID")]
     session: Option<SessionId>,
-    /// Only these events; may be repeated, or separated by commas
+    /// Show only these events; may be repeated, or separated by commas
     #[arg(long, value_name = "WORD", value_delimiter = ',', value_parser = words())]
     event: Vec<NotifyEvent>,
-    /// Start with the event of this sequence number, 0 for all that are kept [default: new events]
+    /// Start with the event of this sequence number; 0 shows all events that the node keeps [default: new events
+    /// only]
     #[arg(long, value_name = "NUMBER")]
     since: Option<u64>,
-    /// End after so many events; fewer within --timeout are exit code 6
+    /// End after this many events; exit with 6 if fewer come within --timeout
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u64).range(1..))]
     count: Option<u64>,
-    /// End after so long
+    /// End after this time
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     timeout: Option<Duration>,
 }

@@ -13,8 +13,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use ipnet::IpNet;
-use netserv_dataplane::{DestinationCount, DestinationCounters};
 use netserv_model::effect::EffectId;
+use netserv_plane::{DestinationCount, DestinationCounters};
 use tokio::sync::mpsc;
 
 use crate::config::Config;

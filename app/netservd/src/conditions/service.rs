@@ -4,11 +4,11 @@
 use std::time::{Duration, Instant};
 
 use netserv_api::{ConditionInfo, OperatorServiceInfo};
-use netserv_dataplane::DestinationCount;
 use netserv_model::api::{PostRequest, RequestResult};
 use netserv_model::effect::EffectOutcome;
 use netserv_model::request::Outcome;
 use netserv_model::{Refusal, RefusalKind};
+use netserv_plane::DestinationCount;
 use netserv_wire::nslp::RequestBuilder;
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{mpsc, oneshot};

@@ -3,9 +3,9 @@
 
 use anyhow::{Result, bail, ensure};
 use ipnet::IpNet;
-use netserv_dataplane::signal::{LocalAddress, LocalAddresses};
 use netserv_model::domain::{DomainPolicy, Methods, Neighbour, Neighbours, Refused, Show, Side, Strangers, Users};
 use netserv_model::{DomainName, UserId};
+use netserv_netlink::routes::{LocalAddress, LocalAddresses};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -215,7 +215,7 @@ mod tests {
 
     #[test]
     fn an_interface_stands_for_its_networks() {
-        let routes = netserv_dataplane::signal::Routes::open().unwrap();
+        let routes = netserv_netlink::routes::Routes::open().unwrap();
         let networks = networks_of(&routes.addresses().unwrap(), "lo");
         assert!(networks.contains(&"127.0.0.0/8".parse().unwrap()), "{networks:?}");
         assert_eq!(networks_of(&routes.addresses().unwrap(), "no-such-one"), []);

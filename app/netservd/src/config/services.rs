@@ -7,8 +7,8 @@ use std::str::FromStr;
 
 use anyhow::{Error, Result, anyhow, bail, ensure};
 use ipnet::IpNet;
-use netserv_dataplane::limits::COUNTED_PREFIXES_MAX;
 use netserv_model::{Digest, Filter, ModuleRef, PublicKey};
+use netserv_plane::limits::COUNTED_PREFIXES_MAX;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

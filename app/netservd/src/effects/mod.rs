@@ -24,7 +24,7 @@ use netserv_model::policy::Permits;
 use netserv_model::trace::TraceRequest;
 use netserv_model::{Digest, Flavour, Refusal, RefusalKind, UserId};
 use netserv_packet_loop::feed::{Feed, TraceRefusal};
-use netserv_repository::{Asker, Downloaded, ListAsker};
+use netserv_repository::{AddressAsker, Downloaded, ListAsker};
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tokio::sync::oneshot;
 
@@ -62,7 +62,7 @@ pub struct ModuleOwners {
     /// Workers.
     pub workers: UnboundedSender<WorkersJob>,
     /// What addresses say of users.
-    pub proofs: Arc<Asker>,
+    pub proofs: Arc<AddressAsker>,
     /// By what it is found out who is behind checklists, if the operator has that.
     pub holders: Option<Holders>,
     /// Revocation lists.

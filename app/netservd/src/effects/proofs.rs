@@ -9,7 +9,7 @@ use netserv_model::effect::EffectOutcome;
 use netserv_model::evidence::Checklist;
 use netserv_model::policy::AddressTls;
 use netserv_model::{Digest, Refusal, RefusalKind, UserId};
-use netserv_repository::Asker;
+use netserv_repository::AddressAsker;
 use netserv_rpki::{Cache, Invalid};
 use tokio::sync::Semaphore;
 
@@ -18,7 +18,7 @@ use crate::limits::{CACHE_READERS_AGAIN_MAX, CACHE_READERS_AT_A_TIME, CACHE_READ
 use crate::logs::wall;
 
 /// Asks an address what it says of a user.
-pub fn ask(asker: &Arc<Asker>, (address, user, tls): (IpAddr, UserId, AddressTls), ticket: Ticket) {
+pub fn ask(asker: &Arc<AddressAsker>, (address, user, tls): (IpAddr, UserId, AddressTls), ticket: Ticket) {
     let asker = Arc::clone(asker);
     ticket.answer_apart("proof", move || asker.ask(address, &user, tls).map(EffectOutcome::Vouched));
 }

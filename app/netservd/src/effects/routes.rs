@@ -8,11 +8,11 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, anyhow};
 use ipnet::IpNet;
-use netserv_dataplane::signal::{LocalAddresses, RouteMonitor, Routes};
 use netserv_model::effect::EffectOutcome;
 use netserv_model::route::RouteChange;
+use netserv_netlink::routes::{LocalAddresses, RouteMonitor, Routes};
 use netserv_node::gist::{InterfaceId, Prefix};
 use rustix::net::{AddressFamily, SocketType, netdevice, socket};
 use tokio::io::unix::AsyncFd;
@@ -67,7 +67,8 @@ pub fn start(events: mpsc::Sender<Event>, ingress: Ingress) -> Result<(Sender<Ro
     let addresses = routes.addresses()?;
     if !ingress.is_empty() {
         // The first event of all: no Query comes before it.
-        events.try_send(Event::Ingress(found(&ingress)?)).context("the first event finds no room")?;
+        let first = events.try_send(Event::Ingress(found(&ingress)?));
+        first.map_err(|_| anyhow!("the first event finds no room"))?;
     }
     // The node asks once for each destination, and bounds those; of changes there is one job at a time.
     let (jobs, inbox) = channel();

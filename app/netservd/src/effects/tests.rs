@@ -137,7 +137,7 @@ impl Rig {
         let (to_packages, packages) = channel();
         let (to_networks, networks) = channel();
         let (to_workers, workers) = unbounded_channel();
-        let proofs = Arc::new(Asker::new(&IsOwn::default()));
+        let proofs = Arc::new(AddressAsker::new(&IsOwn::default()));
         let lists = ListAsker::new(IsOwn::default());
         let modules = ModuleOwners {
             packages: to_packages,

@@ -4,7 +4,7 @@
 use std::net::IpAddr;
 
 use anyhow::{Context, Result};
-use netserv_dataplane::signal::Routes;
+use netserv_netlink::routes::Routes;
 use netserv_repository::IsOwn;
 
 /// Returns what tells them, as the kernel's routes are when it is asked. `is_container` tells containers' addresses.

@@ -6,14 +6,12 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use netserv_api::PlaneInfo;
-use netserv_dataplane::DriverConfig;
 use netserv_dataplane::choose::{self, Choice, DriverKind, Fitness};
-use netserv_dataplane::signal::Passage;
-use netserv_dataplane::wrap::Pcap;
-use netserv_dataplane::{DestinationCounters, Driver, FilterTable, XdpForward};
 use netserv_model::api::DeviceInfo;
 use netserv_packet_loop::Report;
 use netserv_packet_loop::thread::{PacketThread, PacketThreadConfig};
+use netserv_plane::wrap::Pcap;
+use netserv_plane::{DestinationCounters, Driver, DriverConfig, FilterTable, Passage, XdpForward};
 
 use crate::config::{Config, DriverChoice, Role, XdpForwardChoice};
 

@@ -7,7 +7,6 @@ use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use netserv_dataplane::signal::{InterceptorCounters, SendCounters, SignalKind};
 use netserv_model::api::RevocationInfo;
 use netserv_model::application::ApplicationInfo;
 use netserv_model::exposition::{Exposition, Kind};
@@ -19,6 +18,7 @@ use netserv_node::gist;
 use netserv_node::nslp::Nslp;
 use netserv_node::{ApplicationCounters, NodeCounters};
 use netserv_packet_loop::counters::PacketTotals;
+use netserv_signal::{InterceptorCounters, SendCounters, SignalKind};
 use netserv_wire::container::frames::StorageFailures;
 
 use gauges::{ApplicationCounts, Histogram, MediaCounts, WorkerGauges};

@@ -4,9 +4,9 @@
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-use netserv_dataplane::signal::{Received, SignalSocket, UnreachableKind};
 use netserv_node::OwnedDatagram;
 use netserv_node::gist::{IcmpError, IcmpKind, InterfaceId};
+use netserv_signal::{Received, SignalSocket, UnreachableKind};
 use tokio::io::unix::AsyncFd;
 use tokio::sync::mpsc;
 

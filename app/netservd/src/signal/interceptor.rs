@@ -4,9 +4,9 @@
 use std::os::fd::OwnedFd;
 
 use anyhow::Result;
-use netserv_dataplane::PacketId;
-use netserv_dataplane::signal::{Intercepted, Interceptor, InterceptorCounters};
 use netserv_node::gist::Disposition;
+use netserv_plane::PacketId;
+use netserv_signal::{Intercepted, Interceptor, InterceptorCounters};
 use tokio::io::unix::AsyncFd;
 use tokio::sync::mpsc;
 

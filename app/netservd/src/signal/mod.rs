@@ -15,12 +15,13 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use ipnet::IpNet;
-use netserv_dataplane::signal::{
-    Intercepted, Interceptor, InterceptorCounters, LocalAddresses, QModeHeader, SendCounters, SignalKind, SignalSocket,
-};
-use netserv_dataplane::{DriverError, PacketId};
+use netserv_netlink::routes::LocalAddresses;
 use netserv_node::gist::{AssociationId, Audience, Disposition, IcmpError, IcmpKind, InterfaceId, Transmit};
 use netserv_node::{Input, OwnedDatagram, Token};
+use netserv_plane::{DriverError, PacketId};
+use netserv_signal::{
+    Intercepted, Interceptor, InterceptorCounters, QModeHeader, SendCounters, SignalKind, SignalSocket,
+};
 use tokio::sync::mpsc;
 
 use crate::config::tls::Credentials;
@@ -257,7 +258,7 @@ impl SignalIo {
 
     /// Returns an address by which somebody beyond an interface reaches the node, of the version of `like`; unspecified if
     /// there is none.
-    fn reached_by(&self, interface: netserv_dataplane::InterfaceId, like: IpAddr) -> IpAddr {
+    fn reached_by(&self, interface: netserv_plane::InterfaceId, like: IpAddr) -> IpAddr {
         let found = self.addresses.reached_by(interface, like.is_ipv6());
         found.unwrap_or(if like.is_ipv4() { [0_u8; 4].into() } else { [0_u8; 16].into() })
     }

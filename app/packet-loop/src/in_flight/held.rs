@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A packet that the loop holds, and the rest of its path.
 
-use netserv_dataplane::PacketId;
 use netserv_model::Flow;
+use netserv_plane::PacketId;
 
 use super::stop::Stop;
 use crate::traces::Record;

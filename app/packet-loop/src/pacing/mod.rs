@@ -7,7 +7,7 @@ mod idle_sleep;
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
-use netserv_dataplane::{Batch, DriverError};
+use netserv_plane::{Batch, DriverError};
 
 use crate::cx::{Cx, monotonic_nanos};
 use crate::eventfds::Eventfds;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A packet on its way into the containers that are to see it.
 
-use netserv_dataplane::{Final, Packet};
 use netserv_model::DropReason;
 use netserv_model::verdict::FailureMode;
+use netserv_plane::{Final, Packet};
 use netserv_wire::container::ring::Ingress;
 use netserv_wire::ip::IpView;
 

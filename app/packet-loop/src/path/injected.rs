@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The packets that modules make.
 
-use netserv_dataplane::PacketId;
 use netserv_model::DropReason;
+use netserv_plane::PacketId;
 
 use super::judge::judge;
 use super::output::Injected;

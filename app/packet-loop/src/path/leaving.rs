@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The end of a packet's path: to the driver, with a verdict or a counted reason.
 
-use netserv_dataplane::{DriverError, Final};
 use netserv_model::{DropReason, Verdict};
+use netserv_plane::{DriverError, Final};
 
 use super::traced;
 use crate::cx::Cx;

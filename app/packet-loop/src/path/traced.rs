@@ -3,10 +3,10 @@
 //!
 //! While no trace runs, packets carry nothing and cost one branch each.
 
-use netserv_dataplane::{Egress, Final, Packet};
 use netserv_model::effect::ModuleSlot;
 use netserv_model::trace::{TraceEgress, TraceOrigin, TraceStep};
 use netserv_model::{DropReason, Flow, Verdict};
+use netserv_plane::{Egress, Final, Packet};
 use netserv_wire::container::ring::Answer;
 use netserv_wire::ip::IpView;
 

@@ -5,7 +5,7 @@
 
 use std::os::fd::BorrowedFd;
 
-use netserv_dataplane::{Counters, FilterTable, Final};
+use netserv_plane::{Counters, FilterTable, Final};
 
 use super::*;
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Packets that no module judged: each for its reason, open and closed.
 
-use netserv_dataplane::wrap::{Fault, FaultPlan};
+use netserv_plane::wrap::{Fault, FaultPlan};
 use netserv_wire::container::ring::HOST_SLOTS;
 use netserv_wire::ip::IpView;
 

@@ -3,7 +3,7 @@
 
 use std::hint::black_box;
 
-use netserv_dataplane::dummy::lane_of;
+use netserv_plane::dummy::lane_of;
 use netserv_wire::ip::IpView;
 
 use super::*;

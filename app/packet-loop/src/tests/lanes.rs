@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use netserv_container::HostRing;
-use netserv_dataplane::dummy::lane_of;
+use netserv_plane::dummy::lane_of;
 use netserv_wire::container::ring::HOST_SLOTS;
 use netserv_wire::ip::IpView;
 use tokio::sync::oneshot;

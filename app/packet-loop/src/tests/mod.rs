@@ -24,11 +24,11 @@ use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex};
 
 use netserv_container::{DetachedWorker, HostRing};
-use netserv_dataplane::dummy::{Dummy, Outcome, Plane};
-use netserv_dataplane::{InterfaceId, Packet, PacketId};
 use netserv_model::effect::{EffectId, FilterId, ModuleSlot};
 use netserv_model::verdict::FailureMode;
 use netserv_model::{WorkerId, limits};
+use netserv_plane::dummy::{Dummy, Outcome, Plane};
+use netserv_plane::{InterfaceId, Packet, PacketId};
 use netserv_wire::container::ring::{Answer, Arrival};
 use netserv_wire::ip::build;
 use rustix::event::{EventfdFlags, eventfd};

@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
 use netserv_container::{DetachedWorker, HostRing};
-use netserv_dataplane::Change;
-use netserv_dataplane::wrap::{Fault, FaultPlan};
 use netserv_model::Flow;
+use netserv_plane::Change;
+use netserv_plane::wrap::{Fault, FaultPlan};
 use netserv_wire::ip::IpView;
 
 use super::*;

@@ -6,6 +6,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::*;
 use crate::digest_of_grant;
+use crate::limits::DOUBTED_TIME;
 
 fn rpki_policy() -> NodePolicy {
     NodePolicy { rpki_class: Some("guest".to_owned()), ..policy() }
@@ -67,7 +68,10 @@ fn who_is_behind_a_checklist_is_found_out_again() {
     assert!(*first == user && matches!(question, Question::Holder { .. }));
     assert_eq!(authority.next_checklist(Some(&user)), None);
 
-    let mut again = |of: Checklist, said| authority.checked_again(&policy, at(NOW).instant, &user, &of, said);
+    let mut again = |of: Checklist, said| {
+        let now = at(NOW).instant;
+        authority.checked_again(&policy, (now, now), &user, &of, said)
+    };
     assert!(!again(checklist(1), Ok(holder("10.2.0.0/15", 5))), "it has all that is needed");
     assert!(!again(checklist(9), Err(Refusal::new(RefusalKind::BadProof, "of another"))));
     assert!(again(checklist(1), Ok(Holder { until: NOW + Duration::from_secs(9), ..holder("10.2.0.0/15", 0) })));
@@ -75,7 +79,13 @@ fn who_is_behind_a_checklist_is_found_out_again() {
     assert!(!again(checklist(1), Err(Refusal::new(RefusalKind::BadProof, "revoked"))), "there was nothing to lose");
     assert_refused(authority.rights(&policy, &user, NOW).cloned(), RefusalKind::BadProof, "revoked");
     // The cache may be there again later.
-    assert!(!authority.checked_again(&policy, at(NOW).instant, &user, &checklist(1), Ok(holder("10.2.0.0/16", 5))));
+    assert!(!authority.checked_again(
+        &policy,
+        (at(NOW).instant, at(NOW).instant),
+        &user,
+        &checklist(1),
+        Ok(holder("10.2.0.0/16", 5))
+    ));
     assert!(authority.rights(&policy, &user, NOW).is_ok());
 }
 
@@ -110,7 +120,7 @@ fn a_reload_does_not_bring_back_who_was_behind_a_checklist() {
     let proof = authority.vouched_for(&policy, &asked, Said::Holder(holder("10.0.0.0/8", 5)), NOW).unwrap();
     authority.accept(proof, NOW, |_| true).unwrap();
     let revoked = Refusal::new(RefusalKind::BadProof, "revoked");
-    assert!(authority.checked_again(&policy, at(NOW).instant, &user, &checklist(1), Err(revoked)));
+    assert!(authority.checked_again(&policy, (at(NOW).instant, at(NOW).instant), &user, &checklist(1), Err(revoked)));
     authority.set_policy(&policy);
     assert_refused(authority.rights(&policy, &user, NOW).cloned(), RefusalKind::BadProof, "revoked");
     assert!(matches!(authority.prove(&policy, &asked, NOW), Err(Unproven::Ask(_))));
@@ -122,15 +132,18 @@ fn unknown(policy: &NodePolicy) -> (UserId, Authority) {
     let (user, asked) = by_checklist(1);
     let proof = authority.vouched_for(policy, &asked, Said::Holder(holder("10.0.0.0/8", 50)), NOW).unwrap();
     authority.accept(proof, NOW, |_| true).unwrap();
-    assert!(!look(&mut authority, &user, 1, RefusalKind::FetchFailed));
-    assert!(look(&mut authority, &user, 1, RefusalKind::FetchFailed));
+    let began = at(NOW + (Duration::from_secs(HOUR) - DOUBTED_TIME)).instant;
+    for (ms, is_lost) in [(0, false), (5000, false), (19_999, false), (20_000, true)] {
+        let (now, late) = (began + Duration::from_millis(ms), Refusal::new(RefusalKind::FetchFailed, "old"));
+        assert_eq!(authority.checked_again(policy, (began, now), &user, &checklist(1), Err(late)), is_lost, "{ms}");
+    }
     assert!(authority.rights(policy, &user, NOW).is_err());
     (user, authority)
 }
 
 fn look(authority: &mut Authority, user: &UserId, hours: u64, kind: RefusalKind) -> bool {
     let now = at(NOW + Duration::from_secs(hours * HOUR)).instant;
-    authority.checked_again(&rpki_policy(), now, user, &checklist(1), Err(Refusal::new(kind, "old")))
+    authority.checked_again(&rpki_policy(), (now, now), user, &checklist(1), Err(Refusal::new(kind, "old")))
 }
 
 /// Goal: nobody loses what its modules kept since the relying party is down for some hours; what is denied is over at once.
@@ -189,6 +202,12 @@ fn who_is_waited_for_gives_way_to_others_of_its_class() {
     let proof = come(&authority).unwrap();
     let gone = authority.accept(proof, NOW, |_| false).unwrap();
     assert!(gone.len() == 1 && gone[0].user == user);
-    assert!(!authority.checked_again(&policy, at(NOW).instant, &user, &checklist(1), Ok(holder("10.0.0.0/8", 50))));
+    assert!(!authority.checked_again(
+        &policy,
+        (at(NOW).instant, at(NOW).instant),
+        &user,
+        &checklist(1),
+        Ok(holder("10.0.0.0/8", 50))
+    ));
     assert!(authority.rights(&policy, &user, NOW).is_err() && authority.rights(&policy, &other, NOW).is_ok());
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+mod attacks;
 mod checklists;
 
 use std::net::IpAddr;

@@ -40,6 +40,8 @@ pub(crate) struct Cx {
     /// When the first of them was looked at last.
     pub(crate) checked_from: Instant,
     pub(crate) hearing: Hearing,
+    /// Whether users were forgotten who may have suspended modules.
+    pub(crate) has_forgotten: bool,
     effects: Effects,
     /// Answers, which need not wait for commands that others led to.
     answers: VecDeque<Command>,
@@ -75,6 +77,7 @@ impl Cx {
             checking: None,
             checked_from: Instant::default(),
             hearing: Hearing::default(),
+            has_forgotten: false,
             effects: Effects::default(),
             answers: VecDeque::new(),
             commands: VecDeque::new(),
@@ -268,6 +271,7 @@ impl Cx {
 
     /// Has users forgotten who have nothing on the node, with what their modules kept.
     pub(crate) fn forget_users(&mut self, users: Vec<Forgotten>) {
+        self.has_forgotten |= !users.is_empty();
         for Forgotten { user, basis, why } in users {
             self.start_node_effect(Job::Store(StoreJob::ForgetUser { user: user.clone() }), Purpose::Nothing);
             self.say(Command::Notify(Notice::Forgotten { user, refusal: why, evidence: basis }));

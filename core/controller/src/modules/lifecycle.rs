@@ -20,6 +20,7 @@ use crate::modules::Modules;
 use crate::modules::answers::{note_removed, refuse_setup, remove_again, repeat};
 use crate::modules::checks::{check_ports, check_setup, granted_ttl};
 use crate::modules::ending::{drop_candidate, drop_unused, fail_swap, retire};
+use crate::modules::resuming::settle_module;
 use crate::modules::sessions::{check_held, check_room_for, join_session, leave_module, tell_requesters, weigh};
 use crate::moves::epochs::check_handed_over;
 use crate::moves::floating::hold_floating;
@@ -40,6 +41,7 @@ use crate::workers::start::{LoadWhat, load_active, load_into, start_worker};
 
 /// Goes on with a module's requests unless one is under way, and drops what nobody needs any more.
 pub(crate) fn advance(cx: &mut Cx, modules: &mut Modules, key: &Key) {
+    settle_module(cx, modules, key);
     while let Some(Waiter { ticket, origin, task }) = modules.tenants.next_waiter(key) {
         match task {
             Task::Setup(setup) => begin_setup(cx, modules, key, ticket, origin, *setup),

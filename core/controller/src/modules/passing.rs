@@ -11,6 +11,7 @@ use crate::cx::Cx;
 use crate::cx::request::Key;
 use crate::modules::Modules;
 use crate::modules::lifecycle::fail_operation;
+use crate::modules::suspending::give_up_suspended;
 use crate::moves::floating::give_up_floating;
 use crate::moves::freezing::see_owner;
 
@@ -48,16 +49,17 @@ fn names_others(cx: &Cx, request: &Request) -> bool {
 /// Returns what there is to say of it.
 fn see_floating(cx: &mut Cx, modules: &mut Modules, key: &Key, setup: &Setup) -> Option<String> {
     let common = |own: &[IpAddr]| own.iter().copied().find(|address| setup.floating.contains(address));
-    let Some(entry) = modules.tenants.entry(key) else {
+    let (entry, suspended) = (modules.tenants.entry(key), modules.suspended.get(key));
+    if entry.is_none() && suspended.is_none() {
         // A SETUP of an earlier epoch may still come here.
         if !setup.floating.is_empty() {
             modules.epochs.note(key, setup.epoch.saturating_add(1), |user| cx.may(user).is_some());
         }
         return None;
-    };
-    let wanted = entry.operation.as_ref().map(|operation| &operation.setup);
+    }
+    let wanted = entry.and_then(|entry| entry.operation.as_ref()).map(|operation| &operation.setup);
     let wanted = wanted.and_then(|wanted| Some((common(&wanted.floating)?, wanted.epoch)));
-    let active = entry.active.as_ref().map(|active| &active.record);
+    let active = entry.and_then(|entry| entry.active.as_ref()).map(|active| &active.record).or(suspended);
     let active = active.and_then(|record| Some((common(&record.floating)?, record.epoch)));
     if wanted.iter().chain(&active).any(|(_, epoch)| *epoch < setup.epoch) {
         // This node is not the owner in that epoch.
@@ -71,6 +73,7 @@ fn see_floating(cx: &mut Cx, modules: &mut Modules, key: &Key, setup: &Setup) ->
     match epoch.cmp(&setup.epoch) {
         Ordering::Less => {
             give_up_floating(cx, &mut modules.tenants, &mut modules.buffers, key, &setup.floating, setup.epoch);
+            give_up_suspended(cx, &mut modules.suspended, key, &setup.floating, setup.epoch);
             Some(format!("this node gives up {address}, which it had in epoch {epoch}"))
         }
         Ordering::Equal => Some(format!("this node has {address} in the same epoch {epoch}, and keeps it")),

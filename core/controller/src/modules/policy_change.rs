@@ -94,7 +94,8 @@ pub(crate) fn checked_again(
         Err(refusal) if may_pass(refusal) => cx.counters.checklists_unknown += 1,
         Err(_) => cx.counters.checklists_denied += 1,
     }
-    if cx.authority.checked_again(&cx.policy, cx.now.instant, &user, &checklist, said) {
+    let round = (cx.checked_from, cx.now.instant);
+    if cx.authority.checked_again(&cx.policy, round, &user, &checklist, said) {
         apply_policy(cx, modules, users);
     }
     settle_suspended(cx, modules);

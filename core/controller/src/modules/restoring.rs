@@ -42,8 +42,7 @@ pub(crate) fn restore_records(
     for mut record in records {
         tenants.order_after(record.order);
         let key = (record.user.clone(), record.module.name.clone());
-        let known = tenants.get(&key.0).is_some_and(|tenant| tenant.modules.contains_key(&key.1));
-        if known {
+        if tenants.entry(&key).is_some_and(|entry| entry.active.is_some() || entry.operation.is_some()) {
             continue;
         }
         if cx.authority.is_unknown(&key.0) {
@@ -77,7 +76,8 @@ fn restore_record(
     sessions: Vec<Session>,
     control: Control,
 ) {
-    let have_some_ended = sessions.len() < record.sessions.len();
+    let is_changed = sessions.len() < record.sessions.len() || record.suspended.is_some();
+    record.suspended = None;
     let job = fetch(cx, key, record.url.clone(), record.digest, None);
     leave_to_owners(tenants, key, &mut record);
     let (floating, epoch) = (record.floating.clone(), record.epoch);
@@ -102,7 +102,7 @@ fn restore_record(
     };
     active.restore_sessions(sessions);
     tenants.entry_or_new(key).active = Some(active);
-    if have_some_ended {
+    if is_changed {
         store_active(cx, tenants, key);
     }
     arm_lease(cx, tenants, key);

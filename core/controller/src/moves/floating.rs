@@ -118,6 +118,8 @@ pub(crate) fn leave_to_owners(tenants: &Tenants, key: &Key, record: &mut Install
     for address in std::mem::take(&mut record.floating) {
         let mut others = tenants.owners_of(address).filter(|(other, _)| other != key);
         match others.find(|(other, epoch)| other.0 != key.0 || *epoch >= record.epoch) {
+            // Another user counts its own owners.
+            Some((other, _)) if other.0 != key.0 => record.given_up.push(GivenUp { address, epoch: record.epoch }),
             Some((_, epoch)) => record.given_up.push(GivenUp { address, epoch }),
             None => record.floating.push(address),
         }
@@ -134,13 +136,10 @@ pub(crate) fn give_up_floating(
     epoch: u64,
 ) {
     let Some(active) = tenants.active_mut(key) else { return };
-    let (addresses, kept): (Vec<IpAddr>, Vec<IpAddr>) =
-        active.record.floating.iter().partition(|address| gone.contains(address));
+    let addresses = take_from(&mut active.record, gone, epoch);
     if addresses.is_empty() {
         return;
     }
-    active.record.floating = kept;
-    active.record.given_up.extend(addresses.iter().map(|address| GivenUp { address: *address, epoch }));
     let rules = active.rules.iter_mut().filter(|rule| rule.filter.names_container());
     let named: Vec<FilterId> = rules.flat_map(|rule| std::mem::take(&mut rule.ids)).collect();
     let record = active.record.clone();
@@ -149,6 +148,14 @@ pub(crate) fn give_up_floating(
     store_record(cx, key, &record);
     let (user, module) = key.clone();
     cx.say(Command::Notify(Notice::GaveUp { user, module, addresses, epoch }));
+}
+
+/// Takes addresses from what is kept of a module, as another one has them from an epoch on; returns those that it had.
+pub(crate) fn take_from(record: &mut InstalledRecord, gone: &[IpAddr], epoch: u64) -> Vec<IpAddr> {
+    let (lost, kept): (Vec<IpAddr>, Vec<IpAddr>) = record.floating.iter().partition(|address| gone.contains(address));
+    record.floating = kept;
+    record.given_up.extend(lost.iter().map(|address| GivenUp { address: *address, epoch }));
+    lost
 }
 
 /// Returns the addresses that lead to the container because of a module.

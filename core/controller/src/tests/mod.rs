@@ -26,5 +26,6 @@ mod servers;
 mod services;
 mod sessions;
 mod strangers;
+mod suspended;
 mod usage;
 mod wanted;

@@ -62,6 +62,9 @@ pub(crate) struct Node {
     refused: Option<FilterId>,
     /// Whether the next change of floating addresses is refused.
     floating_refused: bool,
+    /// Whether changes of filters are not done before they are released, and those that are not.
+    holds_filters: bool,
+    held_filters: Vec<EffectId>,
     /// What requesters were told, in order.
     pub(crate) told: Vec<String>,
     /// What came out and was not looked at.
@@ -91,6 +94,8 @@ impl Node {
             meters: Meters::default(),
             refused: None,
             floating_refused: false,
+            holds_filters: false,
+            held_filters: Vec::new(),
             told: Vec::new(),
             lines: VecDeque::new(),
         }
@@ -216,6 +221,12 @@ impl Node {
         self.controller.handle_outcome(self.now, id, outcome);
     }
 
+    /// Has the package arrive that was asked for last.
+    pub(crate) fn fetched_last(&mut self, manifest: Manifest) {
+        self.pull();
+        self.fetched(self.packages.len() as u64 - 1, manifest);
+    }
+
     pub(crate) fn fetched(&mut self, job: u64, manifest: Manifest) {
         self.fetched_as(Flavour::Wasm, job, manifest);
     }
@@ -293,6 +304,20 @@ impl Node {
         self.floating_refused = true;
     }
 
+    /// Has no change of filters be done from here on.
+    pub(crate) fn hold_filters(&mut self) {
+        self.holds_filters = true;
+    }
+
+    /// Has all changes of filters be done.
+    pub(crate) fn release_filters(&mut self) {
+        self.pull();
+        self.holds_filters = false;
+        for id in std::mem::take(&mut self.held_filters) {
+            self.controller.handle_outcome(self.now, id, EffectOutcome::Done);
+        }
+    }
+
     /// Drains the commands, as text; what they want is done at once, but for packages.
     pub(crate) fn commands(&mut self) -> Vec<String> {
         self.pull();
@@ -312,6 +337,9 @@ impl Node {
                     if let Job::AskList { url, .. } = &effect.job {
                         self.lines.extend(lines(&effect.job));
                         self.asked.push((url.clone(), effect.id));
+                    } else if self.holds_filters && matches!(effect.job, Job::Filters(_)) {
+                        self.lines.extend(lines(&effect.job));
+                        self.held_filters.push(effect.id);
                     } else if effect.job.is_ordered() || effect.user.is_none() || matches!(effect.job, Job::Store(_)) {
                         self.lines.extend(lines(&effect.job));
                         let outcome = self.outcome_of(&effect.job);

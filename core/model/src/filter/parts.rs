@@ -8,6 +8,7 @@ use std::str::FromStr;
 use ipnet::IpNet;
 
 use super::words::{ParseFilterError, PortRange, Protocol};
+use crate::prefix;
 
 /// The word for the addresses of the module's container.
 pub(super) const CONTAINER: &str = "self";
@@ -98,6 +99,6 @@ fn parse_end(text: &str) -> Result<End, ParseFilterError> {
     if text == CONTAINER {
         return Ok(End::Container);
     }
-    let parsed = text.parse::<IpNet>().ok().or_else(|| text.parse::<IpAddr>().ok().map(IpNet::from));
+    let parsed = prefix::parse(text).or_else(|| text.parse::<IpAddr>().ok().map(IpNet::from));
     parsed.map(End::Net).ok_or_else(|| ParseFilterError::Net(text.chars().take(60).collect()))
 }

@@ -7,6 +7,7 @@ mod ids;
 mod lease;
 mod leases;
 mod questions;
+mod shares;
 mod state;
 mod tears;
 mod withdrawn;

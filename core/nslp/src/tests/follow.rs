@@ -43,6 +43,19 @@ pub(super) fn remove_all(nonce: u8) -> String {
     builder.build(UnixTime(0), Nonce([nonce; 16])).unwrap().into_message().as_str().to_owned()
 }
 
+/// Returns one of many sessions.
+pub(super) fn session(number: usize) -> SessionId {
+    SessionId(u128::try_from(number).unwrap().to_be_bytes())
+}
+
+/// Has a message be of one of many sessions.
+pub(super) fn of_session(number: usize, mut event: Event) -> Event {
+    if let Event::RecvMessage { session: its, .. } = &mut event {
+        *its = session(number);
+    }
+    event
+}
+
 pub(super) fn held(node: &str, outcome: Outcome) -> NodeReport {
     NodeReport { outcome, ..report(node, "10.5.0.1") }
 }

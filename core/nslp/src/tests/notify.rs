@@ -6,7 +6,7 @@ use netserv_model::effect::ModuleNews;
 use netserv_model::notify::{Notify, NotifyEvent};
 use netserv_wire::nslp::emit_notify;
 
-use super::follow::{NEW, OLD, UPSTREAM, answer, held, installed, remove, remove_all, setup};
+use super::follow::{NEW, OLD, UPSTREAM, answer, held, installed, of_session, remove, remove_all, session, setup};
 use super::*;
 use crate::limits::{
     ENDED_MAX, ENDED_TIME, FAREWELL_INTERVAL, FAREWELL_TIME_MAX, FAREWELLS_AT_ONCE_MAX, MODULE_MESSAGES_BURST_MAX,
@@ -28,7 +28,11 @@ fn news(event: NotifyEvent) -> ModuleNews {
 
 /// Returns what a node further on says: that its lease ended.
 fn news_from(node: &str) -> String {
-    let ModuleNews { user, module, session, event, .. } = news(NotifyEvent::LeaseEnded);
+    news_from_to(node, "jane", SESSION)
+}
+
+fn news_from_to(node: &str, user: &str, session: SessionId) -> String {
+    let (user, ModuleNews { module, event, .. }) = (user.parse().unwrap(), news(NotifyEvent::LeaseEnded));
     let (nonce, node, detail) = (Nonce([1; 16]), node.parse().unwrap(), "taken back".to_owned());
     let (nodes, topic, body) = (Vec::new(), None, Vec::new());
     emit_notify(&Notify { session, nonce, user, module, node, event, nodes, detail, topic, body })
@@ -184,26 +188,39 @@ fn ended_max_leases_are_kept_for_news() {
     node.sent_news();
     assert_eq!((node.keeps_state(), node.nslp.state_counts().ended), (Duration::ZERO, 0));
     for n in 0..=ENDED_MAX {
-        let session = SessionId(u128::try_from(n).unwrap().to_be_bytes());
-        let of_session = |mut event: Event| {
-            if let Event::RecvMessage { session: its, .. } = &mut event {
-                *its = session;
-            }
-            event
-        };
-        node.nslp.handle_event(node.now, of_session(received(&flow(), 9, setup(1, "m").as_bytes())));
-        let (request, sent) = (node.asked(), node.sent());
-        node.status(sent.handle, SendStatus::Sent);
-        node.report(request, installed("me"));
-        let answer = Response { session, ..answer(1, vec![installed("old")]) }.emit();
-        node.nslp.handle_event(node.now, of_session(received(&flow().inverted(), 9, answer.as_bytes())));
-        let ended = ModuleNews { session, ..news(NotifyEvent::LeaseEnded) };
-        node.nslp.handle_module_news(node.now, ended);
-        while node.nslp.poll_api_call().is_some() {}
-        while node.nslp.poll_notify().is_some() {}
+        ends(&mut node, "jane", n);
     }
     assert_eq!((node.leases(), node.nslp.state_counts().ended), (0, ENDED_MAX));
     assert_eq!(node.nslp.counters().ended_over_limit, 1);
+}
+
+/// Goal: a user takes no other's place, however many of its leases end: news for the other still pass.
+#[test]
+fn leases_of_one_user_take_no_places_of_others_among_those_that_ended() {
+    let mut node = Node::new(|_| {});
+    ends(&mut node, "john", 0);
+    for n in 1..=ENDED_MAX + 9 {
+        ends(&mut node, "jane", n);
+    }
+    assert_eq!((node.nslp.state_counts().ended, node.nslp.counters().ended_over_limit), (ENDED_MAX, 10));
+    let text = news_from_to("old", "john", session(0));
+    node.nslp.handle_event(node.now, of_session(0, received(&flow().inverted(), 9, text.as_bytes())));
+    assert_eq!((node.sent_news().node.as_str(), node.nslp.counters().news_dropped), ("old", 0));
+}
+
+/// Has a user's lease end that a session had here and further on.
+fn ends(node: &mut Node, user: &str, number: usize) {
+    let (session, setup) = (session(number), setup(1, "m").replace("jane", user));
+    node.nslp.handle_event(node.now, of_session(number, received(&flow(), 9, setup.as_bytes())));
+    let (request, sent) = (node.asked(), node.sent());
+    node.status(sent.handle, SendStatus::Sent);
+    node.report(request, installed("me"));
+    let answer = Response { session, ..answer(1, vec![installed("old")]) }.emit();
+    node.nslp.handle_event(node.now, of_session(number, received(&flow().inverted(), 9, answer.as_bytes())));
+    let ended = ModuleNews { user: user.parse().unwrap(), session, ..news(NotifyEvent::LeaseEnded) };
+    node.nslp.handle_module_news(node.now, ended);
+    while node.nslp.poll_api_call().is_some() {}
+    while node.nslp.poll_notify().is_some() {}
 }
 
 #[test]

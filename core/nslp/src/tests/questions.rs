@@ -4,7 +4,7 @@
 use netserv_gist::Notification;
 use netserv_wire::nslp::Tear;
 
-use super::follow::{NEW, OLD, UPSTREAM, held, installed, refreshed, remove, setup, tear};
+use super::follow::{NEW, OLD, UPSTREAM, held, installed, of_session, refreshed, remove, session, setup, tear};
 use super::*;
 use crate::limits::{
     QUESTION_DELAY, QUESTION_INTERVAL, QUESTIONS_BURST_INTERVAL, QUESTIONS_BURST_MAX, QUESTIONS_MAX, QUESTIONS_PAUSE,
@@ -160,34 +160,47 @@ fn what_was_torn_is_remembered_for_withdrawn_time() {
 fn withdrawn_max_torn_leases_are_remembered() {
     let mut node = Node::new(|_| {});
     for n in 0..=WITHDRAWN_MAX {
-        let session = SessionId(u128::try_from(n).unwrap().to_be_bytes());
-        let mut event = received(&flow(), 9, setup(1, "m").as_bytes());
-        let mut torn = received(&flow(), 9, Tear { session, ..tear(1) }.emit().as_bytes());
-        for event in [&mut event, &mut torn] {
-            if let Event::RecvMessage { session: its, .. } = event {
-                *its = session;
-            }
-        }
-        node.nslp.handle_event(node.now, event);
-        let (request, sent) = (node.asked(), node.sent());
-        node.report(request, installed("me"));
-        node.no_peer(sent.handle);
-        node.nslp.handle_event(node.now, torn);
-        while node.nslp.poll_api_call().is_some() {}
+        tears(&mut node, "jane", n);
     }
     assert_eq!(node.leases(), 0);
-    let answers = |node: &mut Node, n: usize| {
-        let session = SessionId(u128::try_from(n).unwrap().to_be_bytes());
-        let question = Tear { session, token: Some(Nonce([5; 16])), ..tear(1) };
-        let mut event = received(&flow().inverted(), 9, question.emit().as_bytes());
-        if let Event::RecvMessage { session: its, validated, claims, .. } = &mut event {
-            (*its, *validated, *claims) = (session, false, Some(OLD));
-        }
-        node.nslp.handle_event(node.now, event);
-        node.nslp.poll_api_call().is_some()
-    };
-    assert!(!answers(&mut node, 0));
-    assert!(answers(&mut node, 1) && answers(&mut node, WITHDRAWN_MAX));
+    assert!(!answers(&mut node, "jane", 0));
+    assert!(answers(&mut node, "jane", 1) && answers(&mut node, "jane", WITHDRAWN_MAX));
+}
+
+/// Goal: a user has no other's lease run on further on, however many of its own it tears.
+#[test]
+fn leases_of_one_user_take_no_places_of_others_among_those_that_were_torn() {
+    let mut node = Node::new(|_| {});
+    tears(&mut node, "john", 0);
+    for n in 1..=WITHDRAWN_MAX + 9 {
+        tears(&mut node, "jane", n);
+    }
+    assert!(answers(&mut node, "john", 0));
+    assert!(!answers(&mut node, "jane", 10) && answers(&mut node, "jane", 11));
+}
+
+/// Takes a user's SETUP of a session, and tears that.
+fn tears(node: &mut Node, user: &str, number: usize) {
+    let tear = Tear { session: session(number), user: user.parse().unwrap(), ..tear(1) };
+    let setup = setup(1, "m").replace("jane", user);
+    node.nslp.handle_event(node.now, of_session(number, received(&flow(), 9, setup.as_bytes())));
+    let (request, sent) = (node.asked(), node.sent());
+    node.report(request, installed("me"));
+    node.no_peer(sent.handle);
+    node.nslp.handle_event(node.now, of_session(number, received(&flow(), 9, tear.emit().as_bytes())));
+    while node.nslp.poll_api_call().is_some() {}
+}
+
+/// Returns whether the node further on is told that a session's lease was torn.
+fn answers(node: &mut Node, user: &str, number: usize) -> bool {
+    let (session, user) = (session(number), user.parse().unwrap());
+    let question = Tear { session, user, token: Some(Nonce([5; 16])), ..tear(1) };
+    let mut event = of_session(number, received(&flow().inverted(), 9, question.emit().as_bytes()));
+    if let Event::RecvMessage { validated, claims, .. } = &mut event {
+        (*validated, *claims) = (false, Some(OLD));
+    }
+    node.nslp.handle_event(node.now, event);
+    node.nslp.poll_api_call().is_some()
 }
 
 /// Goal: each path that does not lead here any more lets go of what its own SETUP holds, in whatever order.

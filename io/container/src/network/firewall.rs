@@ -14,11 +14,10 @@ use netserv_netlink::Requests;
 use netserv_netlink::message::octets;
 use netserv_netlink::nftables::{End, Hook, Rule, Table, Transaction, Verdict};
 use netserv_wire::ip::IpVersion;
+use netserv_wire::ip::protocol::{ICMP, ICMPV6, TCP, UDP};
 
 use super::limits::{FLOW_IDLE, FLOW_UNANSWERED, FLOWS_MAX, FLOWS_NEAR_MAX, ICMP_ERRORS_PER_SECOND};
-use super::matching::{
-    ICMP, ICMPV6, Permits, TCP, UDP, VERSIONS, lead_near, matching, node_set, of_protocol, version_of,
-};
+use super::matching::{Permits, VERSIONS, lead_near, matching, node_set, of_protocol, version_of};
 use super::{intercept, rate};
 
 /// Returns the table in a container's namespace.

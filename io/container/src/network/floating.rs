@@ -10,12 +10,13 @@ use std::io;
 use std::net::IpAddr;
 
 use netserv_model::floating::is_container_address;
+use netserv_netlink::rtnetlink::{CREATE, DELETE_ROUTE, EXCLUSIVE, NEW_ROUTE};
 use netserv_netlink::{Requests, Socket};
 
 use super::container_network::ContainerNetwork;
 use super::error::NetworkError;
 use super::limits::FLOATING_MAX;
-use super::link::{self, CREATE, EXCLUSIVE};
+use super::link;
 use super::link_state::floating_route;
 use super::sockets;
 
@@ -67,7 +68,7 @@ impl ContainerNetwork {
             link::container_neighbour(&mut requests, self.indices.0, *address);
             let route = floating_route(*address, self.indices.0);
             let what = format!("lead packets for {address} to the container");
-            route.push(&mut requests, link::NEW_ROUTE, CREATE | EXCLUSIVE, what);
+            route.push(&mut requests, NEW_ROUTE, CREATE | EXCLUSIVE, what);
         }
         Ok(host.carry_out(&requests)?)
     }
@@ -82,7 +83,7 @@ impl ContainerNetwork {
         for address in addresses {
             let mut requests = Requests::default();
             let route = floating_route(*address, self.indices.0);
-            route.push(&mut requests, link::DELETE_ROUTE, 0, format!("lead packets for {address} nowhere"));
+            route.push(&mut requests, DELETE_ROUTE, 0, format!("lead packets for {address} nowhere"));
             warn(host.carry_out(&requests).map_err(NetworkError::from));
             let mut requests = Requests::default();
             link::forget_neighbour(&mut requests, self.indices.0, *address);

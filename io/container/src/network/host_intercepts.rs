@@ -23,12 +23,13 @@ use netserv_netlink::message::octets;
 use netserv_netlink::nftables::{self, End, Hook, Rule, Table, Transaction, Verdict};
 use netserv_netlink::{Requests, Socket};
 use netserv_wire::ip::IpVersion;
+use netserv_wire::ip::protocol::TCP;
 
 use super::container_network::ContainerNetwork;
 use super::error::NetworkError;
 use super::limits::{INTERCEPTS_EACH, NODE_INTERCEPTS_MAX};
 use super::link_state::HostEnd;
-use super::matching::{TCP, VERSIONS, about_too_long, too_long, version_of};
+use super::matching::{VERSIONS, about_too_long, too_long, version_of};
 use super::{intercept, link, routing, sockets};
 
 /// What a node leads to containers other than packets for their own addresses. Dropping it takes all of it away.

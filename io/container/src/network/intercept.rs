@@ -17,11 +17,12 @@ use netserv_model::Filter;
 use netserv_netlink::message::octets;
 use netserv_netlink::nftables::{End, Hook, Rule, Transaction, Verdict};
 use netserv_wire::ip::IpVersion;
+use netserv_wire::ip::protocol::TCP;
 
 use super::error::NetworkError;
 use super::limits::INTERCEPTS_MAX;
 use super::matching::{
-    Intercept, Permits, TCP, VERSIONS, about_too_long, lead_near, node_set, of_protocol, too_long, version_of,
+    Intercept, Permits, VERSIONS, about_too_long, lead_near, node_set, of_protocol, too_long, version_of,
 };
 
 /// Refuses filters that say nothing about connections to a port, and too many of them.

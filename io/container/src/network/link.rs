@@ -8,7 +8,14 @@ use std::os::fd::{AsRawFd as _, BorrowedFd};
 use ipnet::IpNet;
 use netserv_model::container_link::container_link_group;
 use netserv_model::usage::Traffic;
-use netserv_netlink::message::{FLAG_DUMP, Message, attributes, nested, octets};
+use netserv_netlink::message::{FLAG_DUMP, Message, address, attributes, nested, octets};
+use netserv_netlink::rtnetlink::{
+    ADDRESS_HEADER_BYTES, ADDRESS_LOCAL, ADDRESS_PEER, CREATE, DELETE_ADDRESS, DELETE_LINK, DELETE_NEIGHBOUR,
+    EXCLUSIVE, GET_ADDRESS, GET_LINK, LINK_ADDRESS, LINK_INFO, LINK_INFO_DATA, LINK_INFO_KIND, LINK_MTU, LINK_NAME,
+    LINK_QUEUES_IN, LINK_QUEUES_OUT, LINK_UP, LOOPBACK_INDEX, NEIGHBOUR_ADDRESS, NEIGHBOUR_STATION, NEW_ADDRESS,
+    NEW_LINK, NEW_NEIGHBOUR, NEW_ROUTE, ON_LINK, OWN_PROTOCOL, PERMANENT, REPLACE, ROUTE_DESTINATION, ROUTE_GATEWAY,
+    ROUTE_INTERFACE_OUT, ROUTE_UNICAST, SCOPE_LINK, SET_LINK,
+};
 use netserv_netlink::{Refused, Requests, Socket};
 
 use super::error::NetworkError;
@@ -36,19 +43,19 @@ pub(super) fn make_pair(host: &Socket, name: &str, namespace: BorrowedFd<'_>) ->
     let descriptor = u32::try_from(namespace.as_raw_fd()).expect("descriptors are positive").to_ne_bytes();
     let inside: [(u16, &[u8]); 6] = [
         (LINK_NAME, &inside_name),
-        (LINK_STATION, &INSIDE_STATION),
+        (LINK_ADDRESS, &INSIDE_STATION),
         (LINK_MTU, &mtu),
         (LINK_QUEUES_OUT, &queue),
         (LINK_QUEUES_IN, &queue),
         (LINK_NAMESPACE, &descriptor),
     ];
     let peer = [link_header(0, false).as_slice(), &nested(&inside)].concat();
-    let info = nested(&[(INFO_KIND, b"veth\0"), (INFO_DATA, &nested(&[(VETH_PEER, &peer)]))]);
+    let info = nested(&[(LINK_INFO_KIND, b"veth\0"), (LINK_INFO_DATA, &nested(&[(VETH_PEER, &peer)]))]);
     let group = container_link_group(name).unwrap_or_default().to_ne_bytes();
     let list: [(u16, &[u8]); 7] = [
         (LINK_NAME, &text(name)),
         (LINK_GROUP, &group),
-        (LINK_STATION, &HOST_STATION),
+        (LINK_ADDRESS, &HOST_STATION),
         (LINK_MTU, &mtu),
         (LINK_QUEUES_OUT, &queue),
         (LINK_QUEUES_IN, &queue),
@@ -117,8 +124,8 @@ pub(super) struct ContainerRoute {
 /// Returns the route for an address, with a protocol number and, if it is not the usual one, a metric.
 pub(super) fn container_route(address: IpAddr, index: u32, protocol: u8, metric: Option<u32>) -> ContainerRoute {
     let (bits, scope) = if address.is_ipv4() { (32, SCOPE_LINK) } else { (128, 0) };
-    let header = [family(address), bits, 0, 0, MAIN_TABLE, protocol, scope, UNICAST, 0, 0, 0, 0];
-    let mut list = vec![(ROUTE_DESTINATION, octets(address)), (ROUTE_DEVICE, index.to_ne_bytes().to_vec())];
+    let header = [family(address), bits, 0, 0, MAIN_TABLE, protocol, scope, ROUTE_UNICAST, 0, 0, 0, 0];
+    let mut list = vec![(ROUTE_DESTINATION, octets(address)), (ROUTE_INTERFACE_OUT, index.to_ne_bytes().to_vec())];
     list.extend(metric.map(|metric| (ROUTE_METRIC, metric.to_ne_bytes().to_vec())));
     ContainerRoute { header, list }
 }
@@ -133,7 +140,7 @@ impl ContainerRoute {
 
 /// Sets the loopback interface up.
 pub(super) fn start_loopback(requests: &mut Requests) {
-    requests.push(SET_LINK, 0, &link_header(LOOPBACK, true), &[], "set up loopback");
+    requests.push(SET_LINK, 0, &link_header(LOOPBACK_INDEX, true), &[], "set up loopback");
 }
 
 /// Leads what goes out to the node, in the wanted versions of IP (`true` is asked for 4).
@@ -141,8 +148,8 @@ pub(super) fn ways_out(requests: &mut Requests, index: u32, wanted: impl Fn(bool
     for next_hop in [NEXT_HOP_V4, NEXT_HOP_V6].into_iter().filter(|next_hop| wanted(next_hop.is_ipv4())) {
         neighbour(requests, index, next_hop, HOST_STATION);
         let [a, b, c, d] = ON_LINK.to_ne_bytes();
-        let header = [family(next_hop), 0, 0, 0, MAIN_TABLE, OWN_PROTOCOL, 0, UNICAST, a, b, c, d];
-        let list: [(u16, &[u8]); 2] = [(ROUTE_DEVICE, &index.to_ne_bytes()), (ROUTE_GATEWAY, &octets(next_hop))];
+        let header = [family(next_hop), 0, 0, 0, MAIN_TABLE, OWN_PROTOCOL, 0, ROUTE_UNICAST, a, b, c, d];
+        let list: [(u16, &[u8]); 2] = [(ROUTE_INTERFACE_OUT, &index.to_ne_bytes()), (ROUTE_GATEWAY, &octets(next_hop))];
         requests.push(NEW_ROUTE, CREATE | REPLACE, &header, &list, "lead the container's packets to the node");
     }
 }
@@ -224,7 +231,7 @@ pub(super) fn is_up(socket: &Socket, index: u32) -> io::Result<bool> {
     socket.ask(GET_LINK, 0, &link_header(index, false), &[], |message| {
         flags = message.body.get(8..12).and_then(|bytes| bytes.first_chunk()).map(|bytes| u32::from_ne_bytes(*bytes));
     })?;
-    flags.map(|flags| flags & UP != 0).ok_or_else(|| io::Error::from_raw_os_error(libc::ENODEV))
+    flags.map(|flags| flags & LINK_UP != 0).ok_or_else(|| io::Error::from_raw_os_error(libc::ENODEV))
 }
 
 /// Sets a device up.
@@ -343,43 +350,14 @@ fn neighbour(requests: &mut Requests, index: u32, address: IpAddr, station: Stat
     requests.push(NEW_NEIGHBOUR, CREATE | REPLACE, &header, &list, "say who is at the other end");
 }
 
-/// `RTM_NEWLINK` and others.
-const NEW_LINK: u16 = 16;
-const DELETE_LINK: u16 = 17;
-const GET_LINK: u16 = 18;
-const SET_LINK: u16 = 19;
-const NEW_ADDRESS: u16 = 20;
-const DELETE_ADDRESS: u16 = 21;
-const GET_ADDRESS: u16 = 22;
-pub(super) const NEW_ROUTE: u16 = 24;
-pub(super) const DELETE_ROUTE: u16 = 25;
-const NEW_NEIGHBOUR: u16 = 28;
-const DELETE_NEIGHBOUR: u16 = 29;
-/// `NLM_F_CREATE`, `NLM_F_EXCL` and `NLM_F_REPLACE`.
-pub(super) const CREATE: u16 = 0x400;
-pub(super) const EXCLUSIVE: u16 = 0x200;
-pub(super) const REPLACE: u16 = 0x100;
-
-const LINK_STATION: u16 = 1;
-const LINK_NAME: u16 = 3;
-const LINK_MTU: u16 = 4;
-const LINK_INFO: u16 = 18;
 /// `IFLA_STATS64`.
 const LINK_STATISTICS: u16 = 23;
 const LINK_FAMILIES: u16 = 26;
 const LINK_GROUP: u16 = 27;
 /// `IFLA_NET_NS_FD`.
 const LINK_NAMESPACE: u16 = 28;
-const LINK_QUEUES_OUT: u16 = 31;
-const LINK_QUEUES_IN: u16 = 32;
-const INFO_KIND: u16 = 1;
-const INFO_DATA: u16 = 2;
 /// `VETH_INFO_PEER`.
 const VETH_PEER: u16 = 1;
-/// `IFF_UP`.
-const UP: u32 = 1;
-/// The loopback interface has this index in every namespace.
-const LOOPBACK: u32 = 1;
 
 /// `AF_INET` and `AF_INET6`, as attributes of [`LINK_FAMILIES`] and in headers.
 const FAMILY_V4: u16 = 2;
@@ -394,9 +372,6 @@ const LOOSE: u32 = 2;
 const INET6_GENERATION: u16 = 8;
 const GENERATES_NONE: u8 = 1;
 
-const ADDRESS_HEADER_BYTES: usize = 8;
-const ADDRESS_PEER: u16 = 1;
-const ADDRESS_LOCAL: u16 = 2;
 const ADDRESS_BROADCAST: u16 = 4;
 /// `IFA_CACHEINFO`, and the lifetime of what has no end.
 const ADDRESS_LIFETIMES: u16 = 6;
@@ -405,29 +380,15 @@ const ADDRESS_FLAGS: u16 = 8;
 /// `IFA_F_NODAD`: nobody else is on the link who could have the address.
 const NO_DETECTION: u32 = 0x02;
 
-const ROUTE_DESTINATION: u16 = 1;
-const ROUTE_DEVICE: u16 = 4;
-const ROUTE_GATEWAY: u16 = 5;
 /// `RTA_PRIORITY`.
 const ROUTE_METRIC: u16 = 6;
-/// `RT_TABLE_MAIN`, `RTN_UNICAST`, `RT_SCOPE_LINK`.
+/// `RT_TABLE_MAIN`.
 const MAIN_TABLE: u8 = 254;
-const UNICAST: u8 = 1;
-const SCOPE_LINK: u8 = 253;
-/// The number by which `ip route` shows whose routes these are; 78 is `N`.
-pub(super) const OWN_PROTOCOL: u8 = 78;
-/// `RTNH_F_ONLINK`.
-const ON_LINK: u32 = 4;
-
-pub(super) const NEIGHBOUR_ADDRESS: u16 = 1;
-pub(super) const NEIGHBOUR_STATION: u16 = 2;
-/// `NUD_PERMANENT`.
-pub(super) const PERMANENT: u16 = 0x80;
 
 fn link_header(index: u32, up: bool) -> [u8; 16] {
     let mut header = [0; 16];
     header[4..8].copy_from_slice(&index.to_ne_bytes());
-    let flags = if up { UP } else { 0 };
+    let flags = if up { LINK_UP } else { 0 };
     header[8..12].copy_from_slice(&flags.to_ne_bytes());
     header[12..].copy_from_slice(&flags.to_ne_bytes());
     header
@@ -451,10 +412,4 @@ fn link_name(message: Message<'_>) -> Option<String> {
     let list = message.body.get(16..).filter(|_| message.kind == NEW_LINK)?;
     let (_, name) = attributes(list).find(|(kind, _)| *kind == LINK_NAME)?;
     Some(String::from_utf8_lossy(name).trim_end_matches('\0').to_owned())
-}
-
-/// Reads an address of either version.
-pub(super) fn address(bytes: &[u8]) -> Option<IpAddr> {
-    let v4 = <[u8; 4]>::try_from(bytes).map(IpAddr::from);
-    v4.or_else(|_| <[u8; 16]>::try_from(bytes).map(IpAddr::from)).ok()
 }

@@ -6,10 +6,13 @@ use std::collections::BTreeSet;
 use std::io;
 use std::net::IpAddr;
 
-use netserv_netlink::message::{FLAG_DUMP, attributes};
+use netserv_netlink::message::{FLAG_DUMP, address, attributes};
+use netserv_netlink::rtnetlink::{
+    CREATE, GET_NEIGHBOUR, NEIGHBOUR_ADDRESS, NEIGHBOUR_STATION, NEW_ROUTE, OWN_PROTOCOL, PERMANENT, REPLACE,
+};
 use netserv_netlink::{Requests, Socket};
 
-use super::link::{self, CREATE, ContainerRoute, OWN_PROTOCOL, REPLACE, container_route};
+use super::link::{self, ContainerRoute, container_route};
 use super::routing;
 
 /// What is wanted at the node's end of a link.
@@ -50,7 +53,7 @@ impl HostEnd<'_> {
                 continue;
             }
             let what = format!("lead packets for {address} to the container");
-            route.push(requests, link::NEW_ROUTE, CREATE | REPLACE, what);
+            route.push(requests, NEW_ROUTE, CREATE | REPLACE, what);
             missing.push("routes to containers");
         }
         missing.dedup();
@@ -80,18 +83,17 @@ fn neighbours(host: &Socket, index: u32) -> io::Result<BTreeSet<IpAddr>> {
     host.ask(GET_NEIGHBOUR, FLAG_DUMP, &header, &[(NEIGHBOUR_DEVICE, &wanted)], |message| {
         let body = message.body;
         // Kernels that do not know the question tell of all devices.
-        if body.get(4..8) != Some(&wanted) || body.get(8..10) != Some(&link::PERMANENT.to_ne_bytes()) {
+        if body.get(4..8) != Some(&wanted) || body.get(8..10) != Some(&PERMANENT.to_ne_bytes()) {
             return;
         }
         let list = body.get(header.len()..).unwrap_or_default();
         let of = |wanted: u16| attributes(list).find(|(kind, _)| *kind == wanted).map(|(_, bytes)| bytes);
-        if of(link::NEIGHBOUR_STATION) == Some(&link::INSIDE_STATION) {
-            found.extend(of(link::NEIGHBOUR_ADDRESS).and_then(link::address));
+        if of(NEIGHBOUR_STATION) == Some(&link::INSIDE_STATION) {
+            found.extend(of(NEIGHBOUR_ADDRESS).and_then(address));
         }
     })?;
     Ok(found)
 }
 
-/// `RTM_GETNEIGH` and `NDA_IFINDEX`.
-const GET_NEIGHBOUR: u16 = 30;
+/// `NDA_IFINDEX`.
 const NEIGHBOUR_DEVICE: u16 = 8;

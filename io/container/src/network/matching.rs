@@ -10,6 +10,7 @@ use netserv_model::{Filter, PortRange, Protocol};
 use netserv_netlink::message::octets;
 use netserv_netlink::nftables::{End, Rule, Transaction, Verdict};
 use netserv_wire::ip::IpVersion;
+use netserv_wire::ip::protocol::{ICMP, ICMPV6, TCP, UDP};
 
 /// What a firewall lets pass.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -181,10 +182,6 @@ pub(super) fn version_of(address: IpAddr) -> IpVersion {
 }
 
 pub(super) const VERSIONS: [IpVersion; 2] = [IpVersion::V4, IpVersion::V6];
-pub(super) const TCP: u8 = 6;
-pub(super) const UDP: u8 = 17;
-pub(super) const ICMP: u8 = 1;
-pub(super) const ICMPV6: u8 = 58;
 
 /// Loopback and "this" network, one link, many receivers.
 const NOT_OTHER_MACHINES: [&str; 9] = [

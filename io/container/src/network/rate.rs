@@ -14,6 +14,7 @@ use std::io;
 use netserv_model::policy::NetworkRate;
 use netserv_netlink::message::{attributes, nested};
 use netserv_netlink::nftables::{Rule, Verdict};
+use netserv_netlink::rtnetlink::{CREATE, REPLACE};
 use netserv_netlink::{Requests, Socket};
 
 use super::error::NetworkError;
@@ -21,7 +22,6 @@ use super::limits::{
     RATE_BURST_BYTES_MIN, RATE_BURST_BYTES_TIME, RATE_BURST_TIME, RATE_QUEUE_BYTES_MAX, RATE_QUEUE_BYTES_MIN,
     RATE_QUEUE_TIME,
 };
-use super::link::{CREATE, REPLACE};
 
 /// Why packets are dropped, as the counters are called.
 pub(super) const PACKETS_IN: &str = "packet-rate-in";

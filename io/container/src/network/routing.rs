@@ -4,11 +4,17 @@
 use std::io;
 use std::net::IpAddr;
 
-use netserv_netlink::message::{FLAG_DUMP, Message, attributes, octets};
+use netserv_netlink::message::{FLAG_DUMP, Message, address, attributes, octets};
+use netserv_netlink::rtnetlink::{
+    CREATE, DELETE_RULE, EXCLUSIVE, GET_ROUTE, GET_RULE, LOOPBACK_INDEX, NEW_ROUTE, NEW_RULE, ON_LINK, OWN_PROTOCOL,
+    REPLACE, ROUTE_DESTINATION, ROUTE_GATEWAY, ROUTE_INTERFACE_OUT, ROUTE_LOCAL, ROUTE_MARK, ROUTE_TABLE,
+    ROUTE_UNICAST, RULE_HEADER_BYTES, RULE_INTERFACE_IN, RULE_MARK, RULE_MARK_MASK, RULE_ORIGIN, RULE_PRIORITY,
+    RULE_TABLE,
+};
 use netserv_netlink::{Refused, Requests, Socket};
 use netserv_wire::ip::IpVersion;
 
-use super::link::{CREATE, EXCLUSIVE, OWN_PROTOCOL, REPLACE, address, family};
+use super::link::family;
 
 /// The place of our rules among others': after the node's own addresses, before what is usual.
 pub const PRIORITY: u32 = 7800;
@@ -48,9 +54,9 @@ pub(super) fn preceding(socket: &Socket, version: IpVersion, marks: &[u32]) -> i
 
 /// Leads a whole table to the station at the other end of a link.
 pub(super) fn lead_to(requests: &mut Requests, table: u32, index: u32, next_hop: IpAddr) {
-    let header = table_header(next_hop.is_ipv4(), SCOPE_UNIVERSE, UNICAST, ON_LINK);
+    let header = table_header(next_hop.is_ipv4(), SCOPE_UNIVERSE, ROUTE_UNICAST, ON_LINK);
     let (gateway, device, table) = (octets(next_hop), index.to_ne_bytes(), table.to_ne_bytes());
-    let list: [(u16, &[u8]); 3] = [(ROUTE_TABLE, &table), (ROUTE_DEVICE, &device), (ROUTE_GATEWAY, &gateway)];
+    let list: [(u16, &[u8]); 3] = [(ROUTE_TABLE, &table), (ROUTE_INTERFACE_OUT, &device), (ROUTE_GATEWAY, &gateway)];
     requests.push(NEW_ROUTE, CREATE | REPLACE, &header, &list, "lead intercepted packets to the container");
 }
 
@@ -74,7 +80,7 @@ pub(super) fn goes_out_by(socket: &Socket, to: IpAddr, mark: Option<u32>, index:
     let mut out = None;
     let asked = socket.ask(GET_ROUTE, 0, &header, &list, |message| {
         let list = message.body.get(header.len()..).unwrap_or_default();
-        let device = attributes(list).find(|(kind, _)| *kind == ROUTE_DEVICE);
+        let device = attributes(list).find(|(kind, _)| *kind == ROUTE_INTERFACE_OUT);
         out = device.and_then(|(_, bytes)| bytes.first_chunk()).map(|bytes| u32::from_ne_bytes(*bytes)).or(out);
     });
     match asked {
@@ -85,9 +91,9 @@ pub(super) fn goes_out_by(socket: &Socket, to: IpAddr, mark: Option<u32>, index:
 
 /// Has a whole table's packets delivered here, whatever their destination.
 pub(super) fn deliver_here(requests: &mut Requests, version: IpVersion, table: u32) {
-    let header = table_header(version == IpVersion::V4, SCOPE_HOST, LOCAL, 0);
-    let (device, table) = (LOOPBACK.to_ne_bytes(), table.to_ne_bytes());
-    let list: [(u16, &[u8]); 2] = [(ROUTE_TABLE, &table), (ROUTE_DEVICE, &device)];
+    let header = table_header(version == IpVersion::V4, SCOPE_HOST, ROUTE_LOCAL, 0);
+    let (device, table) = (LOOPBACK_INDEX.to_ne_bytes(), table.to_ne_bytes());
+    let list: [(u16, &[u8]); 2] = [(ROUTE_TABLE, &table), (ROUTE_INTERFACE_OUT, &device)];
     requests.push(NEW_ROUTE, CREATE | REPLACE, &header, &list, "deliver intercepted packets in the container");
 }
 
@@ -101,42 +107,18 @@ pub(super) fn is_missing_here(refused: &Refused) -> bool {
     is_missing(&refused.source)
 }
 
-/// `RTM_NEWROUTE`, `RTM_NEWRULE` and others.
-const NEW_ROUTE: u16 = 24;
-const GET_ROUTE: u16 = 26;
-const NEW_RULE: u16 = 32;
-const DELETE_RULE: u16 = 33;
-const GET_RULE: u16 = 34;
 /// `FRA_PRIORITY` and others.
 const RULE_DESTINATION: u16 = 1;
 const RULE_SOURCE: u16 = 2;
-const RULE_DEVICE_IN: u16 = 3;
-const RULE_PRIORITY: u16 = 6;
-const RULE_MARK: u16 = 10;
-const RULE_TABLE: u16 = 15;
-const RULE_MASK: u16 = 16;
 const RULE_DEVICE_OUT: u16 = 17;
 /// `FRA_L3MDEV`
 const RULE_DOMAIN: u16 = 19;
 /// `RT_TABLE_LOCAL`
 const LOCAL_TABLE: u32 = 255;
-const RULE_PROTOCOL: u16 = 21;
 /// `FR_ACT_TO_TBL`.
 const TO_TABLE: u8 = 1;
-const RULE_HEADER_BYTES: usize = 12;
-const ROUTE_DESTINATION: u16 = 1;
-const ROUTE_DEVICE: u16 = 4;
-const ROUTE_GATEWAY: u16 = 5;
-const ROUTE_TABLE: u16 = 15;
-const ROUTE_MARK: u16 = 16;
-/// `RTN_UNICAST` and `RTN_LOCAL`.
-const UNICAST: u8 = 1;
-const LOCAL: u8 = 2;
 const SCOPE_UNIVERSE: u8 = 0;
 const SCOPE_HOST: u8 = 254;
-/// `RTNH_F_ONLINK`.
-const ON_LINK: u32 = 4;
-const LOOPBACK: u32 = 1;
 
 fn rule_header(version: IpVersion) -> [u8; RULE_HEADER_BYTES] {
     let family = match version {
@@ -150,9 +132,9 @@ fn rule_attributes(mark: u32, table: u32) -> [(u16, Vec<u8>); 5] {
     [
         (RULE_PRIORITY, PRIORITY.to_ne_bytes().to_vec()),
         (RULE_MARK, mark.to_ne_bytes().to_vec()),
-        (RULE_MASK, u32::MAX.to_ne_bytes().to_vec()),
+        (RULE_MARK_MASK, u32::MAX.to_ne_bytes().to_vec()),
         (RULE_TABLE, table.to_ne_bytes().to_vec()),
-        (RULE_PROTOCOL, vec![OWN_PROTOCOL]),
+        (RULE_ORIGIN, vec![OWN_PROTOCOL]),
     ]
 }
 
@@ -170,8 +152,8 @@ fn before_ours(message: Message<'_>, marks: &[u32]) -> Option<String> {
     let name = |wanted: u16| of(wanted).map(|bytes| String::from_utf8_lossy(bytes).trim_end_matches('\0').to_owned());
     let priority = number(RULE_PRIORITY).unwrap_or(0);
     let table = number(RULE_TABLE).unwrap_or_else(|| header[4].into());
-    let (came_by, mark) = (name(RULE_DEVICE_IN), number(RULE_MARK));
-    let mask = number(RULE_MASK).unwrap_or(u32::MAX);
+    let (came_by, mark) = (name(RULE_INTERFACE_IN), number(RULE_MARK));
+    let mask = number(RULE_MARK_MASK).unwrap_or(u32::MAX);
     let is_marked = mark.is_none_or(|mark| marks.iter().any(|own| own & mask == mark));
     // Packets of the node's own, and of virtual routing domains, are none that modules take over.
     let is_other = came_by.as_deref() == Some("lo") || of(RULE_DEVICE_OUT).is_some() || of(RULE_DOMAIN).is_some();
@@ -193,6 +175,6 @@ fn own_mark(message: Message<'_>) -> Option<u32> {
     let list = message.body.get(RULE_HEADER_BYTES..).filter(|_| message.kind == NEW_RULE)?;
     let of = |wanted: u16| attributes(list).find(|(kind, _)| *kind == wanted).map(|(_, bytes)| bytes);
     let number = |wanted: u16| of(wanted).and_then(|bytes| bytes.first_chunk()).map(|bytes| u32::from_ne_bytes(*bytes));
-    let ours = of(RULE_PROTOCOL) == Some(&[OWN_PROTOCOL]) && number(RULE_PRIORITY) == Some(PRIORITY);
+    let ours = of(RULE_ORIGIN) == Some(&[OWN_PROTOCOL]) && number(RULE_PRIORITY) == Some(PRIORITY);
     number(RULE_MARK).filter(|mark| ours && number(RULE_TABLE) == Some(*mark))
 }

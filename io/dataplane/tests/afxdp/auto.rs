@@ -3,7 +3,8 @@
 
 use std::time::{Duration, Instant};
 
-use netserv_dataplane::{Driver, DriverConfig, XdpForward, limits};
+use netserv_plane::{Driver, DriverConfig, XdpForward};
+use netserv_plane_afxdp::limits;
 use netserv_skips::{not_run, skipped};
 
 use crate::common::{Chain, add_device_chain, add_inet_chain, test};

@@ -6,9 +6,9 @@ use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use netserv_dataplane::{Batch, Change, Driver, Final};
 use netserv_model::Filter;
 use netserv_model::effect::FilterId;
+use netserv_plane::{Batch, Change, Driver, Final};
 use netserv_wire::ip::build;
 
 use crate::common::{Chain, receive};

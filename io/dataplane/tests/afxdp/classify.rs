@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The XDP program on single frames: the real program in the kernel, run without traffic.
 
-use netserv_dataplane::Driver;
+use netserv_plane::Driver;
 use netserv_wire::ip::build;
 
 use crate::common::Chain;

@@ -2,10 +2,9 @@
 //! What the program costs for one packet; to be run alone: `cargo test --release -p netserv-dataplane --test afxdp cost
 //! -- --ignored --nocapture`.
 
-use netserv_dataplane::Change;
-use netserv_dataplane::Driver;
 use netserv_model::Filter;
 use netserv_model::effect::FilterId;
+use netserv_plane::{Change, Driver};
 use netserv_wire::ip::build;
 
 use crate::classify::device;

@@ -6,9 +6,9 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use netserv_dataplane::{Change, Driver};
 use netserv_model::Filter;
 use netserv_model::effect::FilterId;
+use netserv_plane::{Change, Driver};
 use netserv_skips::not_run;
 use netserv_wire::gist::MAGIC;
 

@@ -5,10 +5,11 @@ use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use netserv_dataplane::{Change, Driver, DriverError, limits};
 use netserv_model::Filter;
 use netserv_model::effect::FilterId;
 use netserv_patience::grown;
+use netserv_plane::{Change, Driver, DriverError};
+use netserv_plane_afxdp::limits;
 use netserv_wire::ip::build;
 
 use crate::classify::device;

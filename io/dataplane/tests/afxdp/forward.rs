@@ -5,9 +5,11 @@
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-use netserv_dataplane::{Driver, DriverConfig, XdpForward, limits};
 use netserv_model::effect::FilterId;
 use netserv_patience::grown;
+use netserv_plane::limits::HEARTBEAT_MAX;
+use netserv_plane::{Driver, DriverConfig, XdpForward};
+use netserv_plane_afxdp::limits;
 use netserv_skips::not_run;
 use netserv_wire::ip::{IpView, build, checksum};
 
@@ -264,7 +266,7 @@ fn packets_flow_on_without_the_driver() {
     warm_up(&mut driver, &flow);
     // One that hangs forwards no longer, since what devices can do may change meanwhile.
     let forwarded = driver.counters().forwarded;
-    std::thread::sleep(limits::HEARTBEAT_MAX + Duration::from_millis(100));
+    std::thread::sleep(HEARTBEAT_MAX + Duration::from_millis(100));
     (0..20_u8).for_each(|number| flow.send(&[number]));
     (0..20_u8).for_each(|number| assert_eq!(flow.received().unwrap(), [number]));
     assert_eq!(driver.counters().forwarded, forwarded);

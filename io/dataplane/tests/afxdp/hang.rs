@@ -5,8 +5,8 @@ use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use netserv_dataplane::{Batch, Driver, DriverConfig, limits};
 use netserv_patience::grown;
+use netserv_plane::{Batch, Driver, DriverConfig, limits};
 use netserv_wire::ip::build;
 use rustix::process::{Pid, Signal, kill_process};
 

@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use netserv_dataplane::{Batch, Driver, DriverConfig, Egress, Final};
+use netserv_plane::{Batch, Driver, DriverConfig, Egress, Final};
 use netserv_skips::not_run;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 

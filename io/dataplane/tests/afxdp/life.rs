@@ -5,8 +5,9 @@ use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use netserv_dataplane::{Batch, Driver, DriverKind};
+use netserv_dataplane::DriverKind;
 use netserv_patience::grown;
+use netserv_plane::{Batch, Driver};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::common::Chain;

@@ -4,11 +4,11 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use netserv_dataplane::afxdp::AttachMode;
-use netserv_dataplane::{
+use netserv_model::effect::FilterId;
+use netserv_plane::{
     Batch, Change, Driver, DriverConfig, DriverError, Egress, Final, InterfaceId, PacketId, XdpForward,
 };
-use netserv_model::effect::FilterId;
+use netserv_plane_afxdp::AttachMode;
 use netserv_skips::not_run;
 use netserv_wire::ip::build;
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Which packets are seen, and what becomes of them.
 
-use netserv_dataplane::Driver;
-use netserv_dataplane::afxdp::AttachMode;
+use netserv_plane::Driver;
+use netserv_plane_afxdp::AttachMode;
 
 use crate::common::{Chain, contract};
 use crate::{ROUTER, open};

@@ -5,8 +5,8 @@ use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use netserv_dataplane::signal::{Interceptor, QModeHeader, Received, SignalKind};
-use netserv_dataplane::{Batch, Driver, Final, InterfaceId, limits};
+use netserv_plane::{Batch, Driver, Final, InterfaceId};
+use netserv_signal::{Interceptor, QModeHeader, Received, SignalKind, limits};
 use netserv_skips::not_run;
 use netserv_wire::ip::build;
 

@@ -4,9 +4,10 @@
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
-use netserv_dataplane::afxdp::{self, AttachMode};
-use netserv_dataplane::{Batch, Driver, DriverConfig, DriverError, Final};
 use netserv_patience::grown;
+use netserv_plane::{Batch, Driver, DriverConfig, DriverError, Final};
+use netserv_plane_afxdp as afxdp;
+use netserv_plane_afxdp::AttachMode;
 use netserv_wire::ip::IpView;
 use rustix::net::{AddressFamily, Protocol, RecvFlags, SocketType, sockopt};
 

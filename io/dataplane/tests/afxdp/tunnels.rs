@@ -5,8 +5,8 @@
 use std::net::{IpAddr, UdpSocket};
 use std::time::Duration;
 
-use netserv_dataplane::{Batch, Driver, DriverConfig, Final, XdpForward};
 use netserv_patience::grown;
+use netserv_plane::{Batch, Driver, DriverConfig, Final, XdpForward};
 use netserv_skips::not_run;
 use netserv_wire::ip::{build, checksum};
 

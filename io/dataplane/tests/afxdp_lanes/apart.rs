@@ -4,9 +4,9 @@
 use std::net::UdpSocket;
 use std::time::{Duration, Instant};
 
-use netserv_dataplane::afxdp::Afxdp;
-use netserv_dataplane::signal::Interceptor;
-use netserv_dataplane::{Batch, Counters, Driver, Final, limits};
+use netserv_plane::{Batch, Counters, Driver, Final, limits};
+use netserv_plane_afxdp::Afxdp;
+use netserv_signal::Interceptor;
 
 use crate::common::load::{LaneThread, Load, flows};
 use crate::common::{Chain, receive};

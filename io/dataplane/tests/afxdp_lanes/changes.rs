@@ -3,11 +3,11 @@
 
 use std::time::{Duration, Instant};
 
-use netserv_dataplane::afxdp::Afxdp;
-use netserv_dataplane::{Batch, Change, Counters, Driver, limits};
 use netserv_model::Filter;
 use netserv_model::effect::FilterId;
 use netserv_patience::grown;
+use netserv_plane::{Batch, Change, Counters, Driver};
+use netserv_plane_afxdp::{Afxdp, limits};
 
 use crate::common::Chain;
 use crate::common::load::{LaneThread, Load, flows};

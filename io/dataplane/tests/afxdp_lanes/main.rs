@@ -33,7 +33,7 @@ pub(crate) use support::*;
 
 use common::Chain;
 use common::load::LaneThread;
-use netserv_dataplane::afxdp;
+use netserv_plane_afxdp as afxdp;
 
 /// Lanes of each driver, and queues of each veth.
 pub(crate) const LANES: usize = 4;

@@ -4,8 +4,8 @@
 use std::net::UdpSocket;
 use std::time::{Duration, Instant};
 
-use netserv_dataplane::afxdp::Afxdp;
-use netserv_dataplane::{Batch, Driver, Final, limits};
+use netserv_plane::{Batch, Driver, Final};
+use netserv_plane_afxdp::{Afxdp, limits};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::common::Chain;

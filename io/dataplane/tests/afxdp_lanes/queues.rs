@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Flows over all queues of devices, with a lane for each: order, loss, and memory.
 
-use netserv_dataplane::afxdp::Afxdp;
-use netserv_dataplane::{Counters, Driver};
+use netserv_plane::{Counters, Driver};
+use netserv_plane_afxdp::Afxdp;
 
 use crate::common::Chain;
 use crate::common::load::{Account, LaneThread, Load, flows};

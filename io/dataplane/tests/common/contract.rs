@@ -8,9 +8,9 @@ use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::time::Duration;
 
 use ipnet::IpNet;
-use netserv_dataplane::limits::COUNTED_PREFIXES_MAX;
-use netserv_dataplane::{Batch, DestinationCount, Driver, DriverError, Egress, Final, PacketId};
 use netserv_model::effect::FilterId;
+use netserv_plane::limits::COUNTED_PREFIXES_MAX;
+use netserv_plane::{Batch, DestinationCount, Driver, DriverError, Egress, Final, PacketId};
 use netserv_wire::ip::{IpView, build, checksum};
 
 use super::{Chain, address, receive};

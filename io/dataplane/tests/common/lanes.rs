@@ -6,12 +6,11 @@ use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use netserv_dataplane::signal::Passage;
-use netserv_dataplane::{
-    Batch, Counters, DestinationCounters, Driver, DriverConfig, DriverError, Egress, FilterTable, Final, InterfaceId,
-    PacketId,
-};
 use netserv_model::api::DeviceInfo;
+use netserv_plane::{
+    Batch, Counters, DestinationCounters, Driver, DriverConfig, DriverError, Egress, FilterTable, Final, InterfaceId,
+    PacketId, Passage,
+};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 /// Lanes that take turns in one thread. Packets have names of their own, since two lanes may use the same.

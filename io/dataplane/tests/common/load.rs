@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use netserv_dataplane::{Batch, Driver, Final};
+use netserv_plane::{Batch, Driver, Final};
 use rustix::net::sockopt;
 
 use super::Chain;

@@ -4,8 +4,8 @@
 use std::net::{IpAddr, SocketAddr};
 use std::time::{Duration, Instant};
 
-use netserv_dataplane::InterfaceId;
-use netserv_dataplane::signal::{Intercepted, Interceptor, Received, SignalConfig, SignalSocket};
+use netserv_plane::InterfaceId;
+use netserv_signal::{Intercepted, Interceptor, Received, SignalConfig, SignalSocket};
 
 use super::Chain;
 

@@ -4,9 +4,9 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use netserv_dataplane::{Batch, Change, Counters, Driver, DriverConfig, DriverError, Final};
 use netserv_model::Filter;
 use netserv_model::effect::FilterId;
+use netserv_plane::{Batch, Change, Counters, Driver, DriverConfig, DriverError, Final};
 use netserv_wire::ip::build;
 
 use crate::common::contract::{self, Flow, RECEIVER, ROUTER, for_each_packet};

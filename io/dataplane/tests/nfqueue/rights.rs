@@ -3,9 +3,12 @@
 
 use std::time::{Duration, Instant};
 
-use netserv_dataplane::{Change, Driver, DriverConfig, DriverError, DriverKind, choose, limits};
+use netserv_dataplane::{DriverKind, choose};
 use netserv_model::Filter;
 use netserv_model::effect::FilterId;
+use netserv_plane::limits::INJECTED_WAITING_MAX;
+use netserv_plane::{Change, Driver, DriverConfig, DriverError};
+use netserv_plane_nfqueue::limits::QUEUE_NUMBERS_TRIED;
 use netserv_wire::ip::build;
 
 use crate::common::{Chain, add_inet_chain};
@@ -76,9 +79,8 @@ fn queue_numbers_tried_queues_are_tried() {
     let Some(chain) = Chain::new(2) else { return };
     let _entered = chain.enter(0);
     let config = |number| DriverConfig { queue: 100, ..config(&format!("queue-{number}")) };
-    let opened: Vec<_> =
-        (0..limits::QUEUE_NUMBERS_TRIED / 2).map(|number| Nfqueue::open(&config(number)).unwrap()).collect();
-    let last = 99 + limits::QUEUE_NUMBERS_TRIED;
+    let opened: Vec<_> = (0..QUEUE_NUMBERS_TRIED / 2).map(|number| Nfqueue::open(&config(number)).unwrap()).collect();
+    let last = 99 + QUEUE_NUMBERS_TRIED;
     assert_eq!(opened.last().unwrap().lanes[0].queue_numbers(), [last - 1, last]);
     let refused = Nfqueue::open(&config(999));
     assert!(matches!(refused, Err(DriverError::QueuesTaken { first: 100, last: tried }) if tried == last));
@@ -90,10 +92,10 @@ fn injected_waiting_max_packets_wait_for_a_flush() {
     let _entered = chain.enter(0);
     let mut driver = open("waiting", &[]);
     let packet = build::udp("10.0.0.1:1".parse().unwrap(), "10.0.0.2:1".parse().unwrap(), 64, b"x").unwrap();
-    (0..limits::INJECTED_WAITING_MAX + 3).for_each(|_| driver.inject(&packet).unwrap());
+    (0..INJECTED_WAITING_MAX + 3).for_each(|_| driver.inject(&packet).unwrap());
     driver.flush().unwrap();
     assert_eq!(driver.counters().send_failed, 3);
-    assert_eq!(driver.counters().injected, u64::try_from(limits::INJECTED_WAITING_MAX).unwrap());
+    assert_eq!(driver.counters().injected, u64::try_from(INJECTED_WAITING_MAX).unwrap());
 }
 
 #[test]

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What the tests of `nfqueue` share, over one lane or several.
 
-use netserv_dataplane::{DriverConfig, DriverError, nfqueue};
+use netserv_plane::{DriverConfig, DriverError};
+use netserv_plane_nfqueue as nfqueue;
 
 use crate::common::Chain;
 use crate::common::contract::{self, ROUTER};

@@ -4,9 +4,9 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use netserv_dataplane::nfqueue::Nfqueue as Lane;
-use netserv_dataplane::{Batch, Change, Counters, Driver, DriverConfig, DriverError, Final, limits};
 use netserv_model::effect::FilterId;
+use netserv_plane::{Batch, Change, Counters, Driver, DriverConfig, DriverError, Final, limits};
+use netserv_plane_nfqueue::Nfqueue as Lane;
 
 use crate::common::contract::{RECEIVER, ROUTER, SENDER};
 use crate::common::load::{LaneThread, Load};

@@ -8,6 +8,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use netserv_model::effect::ModuleSlot;
 use netserv_model::{Filter, ModuleName, Refusal, RefusalKind};
+use netserv_wire::ip::protocol::TCP;
 use rustix::net::sockopt;
 use tokio::net::{TcpListener, TcpSocket};
 use tokio::task::JoinHandle;
@@ -178,8 +179,6 @@ pub fn tcp_ports(filters: &[Filter]) -> Result<BTreeSet<u16>, Refusal> {
     }
     Ok(ports)
 }
-
-const TCP: u8 = 6;
 
 /// Returns where to listen in a container that has `addresses`: at whatever address leads to it, since floating ones come and
 /// go, in both versions of IP where there are both. Without a network of its own, a worker has nothing but the loopback's.

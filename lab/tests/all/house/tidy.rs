@@ -13,7 +13,7 @@ use sha2::{Digest as _, Sha256};
 use super::file_imports;
 
 /// The crates from the bottom up; an arrow may only point to an earlier one.
-const ORDER: [&str; 27] = [
+const ORDER: [&str; 31] = [
     "netserv-model",
     "netserv-authority",
     "netserv-ledger",
@@ -26,6 +26,10 @@ const ORDER: [&str; 27] = [
     "netserv-node",
     "netserv-placement",
     "netserv-netlink",
+    "netserv-plane",
+    "netserv-plane-nfqueue",
+    "netserv-plane-afxdp",
+    "netserv-signal",
     "netserv-dataplane",
     "netserv-container",
     "netserv-worker-base",
@@ -44,8 +48,17 @@ const ORDER: [&str; 27] = [
 ];
 /// The engines that only `netserv-node` puts together.
 const ENGINES: [&str; 3] = ["netserv-gist", "netserv-nslp", "netserv-controller"];
-/// The crates with system calls, beside those of the worker.
-const IO: [&str; 4] = ["netserv-dataplane", "netserv-container", "netserv-repository", "netserv-rpki"];
+/// The crates with system calls, beside those of the worker and of the planes.
+const IO: [&str; 3] = ["netserv-container", "netserv-repository", "netserv-rpki"];
+/// The crates of forwarding planes, with all that each imports of the others outside its tests: who has the contract need not link
+/// a plane, and no plane knows of signaling's sockets or of the choice.
+const PLANES: [(&str, &[&str]); 5] = [
+    ("netserv-plane", &[]),
+    ("netserv-plane-nfqueue", &["netserv-plane"]),
+    ("netserv-plane-afxdp", &["netserv-plane", "netserv-plane-nfqueue"]),
+    ("netserv-signal", &["netserv-plane", "netserv-plane-nfqueue"]),
+    ("netserv-dataplane", &["netserv-plane", "netserv-plane-afxdp", "netserv-plane-nfqueue"]),
+];
 /// The crates of the worker, with all that each imports of the others: what runs Wasm and what runs Java know nothing of each other.
 const WORKER: [(&str, &[&str]); 6] = [
     ("netserv-worker-base", &[]),
@@ -229,7 +242,7 @@ const WALLS: [(&str, &[&str]); 6] = [
     ("io/container/src/network", &["io/container/src/host", "io/container/src/launcher", "io/container/src/protocol"]),
 ];
 /// Crates, or folders of them, whose files are in no circle of imports.
-const WITHOUT_CIRCLES: [&str; 32] = [
+const WITHOUT_CIRCLES: [&str; 36] = [
     "core/audit/src",
     "core/authority/src",
     "core/controller/src",
@@ -248,7 +261,11 @@ const WITHOUT_CIRCLES: [&str; 32] = [
     "app/api/src",
     "app/netserv/src",
     "app/agent/src",
-    "io/dataplane/src",
+    "io/plane/src",
+    "io/plane-nfqueue/src",
+    "io/plane-afxdp/src",
+    "io/signal/src",
+    "io/netlink/src",
     "io/repository/src",
     "io/rpki/src",
     "core/placement/src",
@@ -277,7 +294,8 @@ const BLOB_BYTES_MAX: u64 = 300 * 1024;
 fn crates_import_only_what_lies_below_them() {
     let place = |name: &str| ORDER.iter().position(|known| *known == name);
     let of_worker = |name: &str| WORKER.iter().find(|(known, _)| *known == name);
-    let is_io = |name: &str| IO.contains(&name) || of_worker(name).is_some();
+    let of_planes = |name: &str| PLANES.iter().find(|(known, _)| *known == name);
+    let is_io = |name: &str| IO.contains(&name) || of_worker(name).is_some() || of_planes(name).is_some();
     let mut seen = 0;
     for package in packages().iter().filter(|package| !LAB.contains(&text(&package["name"]))) {
         let name = text(&package["name"]);
@@ -292,12 +310,19 @@ fn crates_import_only_what_lies_below_them() {
                 assert_eq!(dependency["kind"], "dev", "{name} imports {import}");
             } else if let Some(other) = place(import) {
                 assert!(other < own, "{name} imports {import}, which lies above it");
-                let known = of_worker(name).is_some_and(|(_, imports)| imports.contains(&import));
-                assert!(known || of_worker(import).is_none(), "{name} imports {import}, a crate of the worker");
+                let in_worker = of_worker(name).is_some_and(|(_, imports)| imports.contains(&import));
+                assert!(in_worker || of_worker(import).is_none(), "{name} imports {import}, a crate of the worker");
+                let in_planes = of_planes(name).is_some_and(|(_, imports)| imports.contains(&import));
+                let in_tests = name == "netserv-dataplane" && dependency["kind"] == "dev";
+                let known = in_worker || in_planes || in_tests;
                 assert!(
                     known || !is_io(name) || !is_io(import),
                     "{name} imports {import}: io crates never import each other"
                 );
+            }
+            if name == "netserv-packet-loop" {
+                let is_plane = of_planes(import).is_some() && import != "netserv-plane";
+                assert!(!is_plane, "the packet path runs on the contract of planes, and not on {import}");
             }
             if name == "netserv-controller" && import.starts_with("netserv-") {
                 let known = ["netserv-model", "netserv-authority", "netserv-ledger"].contains(&import);

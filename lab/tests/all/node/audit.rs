@@ -11,7 +11,11 @@ use netserv_model::request::Outcome;
 
 /// The node's log as its command line shows it, from a line on.
 fn lines(net: &Net, first: u64) -> Vec<AuditEntry> {
-    let output = net.lab.netserv("n1", &["node", "audit", "-j"]).unwrap();
+    lines_of(net, "n1", first)
+}
+
+fn lines_of(net: &Net, machine: &str, first: u64) -> Vec<AuditEntry> {
+    let output = net.lab.netserv(machine, &["node", "audit", "-j"]).unwrap();
     let lines = String::from_utf8(output.stdout).unwrap();
     let lines = lines.lines().map(|line| serde_json::from_str::<AuditLine>(line).unwrap());
     lines.filter(|line| line.line >= first).map(|line| line.entry).collect()
@@ -49,6 +53,15 @@ fn decisions_are_kept_and_changes_are_found() {
     }
     assert!(all[3].from.as_ref().is_some_and(|from| from.starts_with("local uid ")), "{:?}", all[3].from);
     assert!(all[2].detail.starts_with("prefix-not-allowed"), "{}", all[2].detail);
+
+    // A host has nothing to trace and nothing to drain, and its log says that it did not.
+    for refused in [&["trace", "--count", "1"][..], &["node", "drain"]] {
+        net.lab.netserv("sender", refused).unwrap_err();
+    }
+    eventually("refused operations are in the log", || lines_of(&net, "sender", 2).len() >= 2);
+    let refused = lines_of(&net, "sender", 2);
+    assert_eq!(refused.iter().map(told).collect::<Vec<_>>(), ["TRACE failed", "DRAIN failed"]);
+    assert!(refused.iter().all(|line| line.detail.contains("host")), "{refused:?}");
 
     net.lab.kill("n1", "netservd").unwrap();
     net.lab.restart_netservd("n1").unwrap();

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Users whom no configuration names: grants of an issuer whom the operators trust, and of its holders.
 
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use crate::common::{Driver, Net, assert_nodes, assert_refused, eventually, net_with, request_as};
 use netserv_authority::digest_of_grant;
+use netserv_authority::grant::Grant;
 use netserv_lab::node::{FILES_ALLOWED, LabUser};
+use netserv_lab::patience::grown;
 use netserv_lab::stranger::{Stranger, grant};
 use netserv_model::api::RequestResult;
 use netserv_model::request::{ModuleState, Outcome};
@@ -34,7 +36,7 @@ pub(super) fn is_on(net: &Net, who: &Stranger, node: &str) -> bool {
 }
 
 /// Goal: who has a grant, or a part of one, runs its module at each node that trusts the issuer, and nobody gets more than was granted; all of
-/// it goes when the grant ends, and when an operator takes its trust back; a restart keeps it. Method: real nodes and grants by the
+/// it goes within a second when the grant ends, and when an operator takes its trust back; a restart keeps it. Method: real nodes and grants by the
 /// command line, in both versions of IP.
 #[test]
 fn grants_let_strangers_in_and_out() {
@@ -83,9 +85,15 @@ fn grants_let_strangers_in_and_out() {
     });
 
     let short = grant(&net.lab, &house, &other.key, None, &["--prefix", &both, "--for", "7s"]).unwrap();
+    let (_, end) = Grant::parse(std::fs::read_to_string(&short).unwrap().trim_end()).unwrap().time();
     let asked = Instant::now();
     assert_nodes(&set_up(&net, &other, &own_four, &["--grant", &short]), is_installed);
+    while SystemTime::now() < SystemTime::UNIX_EPOCH + Duration::from_millis(end.0) {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    let ended = Instant::now();
     eventually("what a grant gave goes with it", || ["n1", "n2"].iter().all(|node| !is_on(&net, &other, node)));
+    assert!(ended.elapsed() < grown(Duration::from_secs(1)), "{:?}", ended.elapsed());
     assert!(asked.elapsed() > Duration::from_secs(5), "{:?}", asked.elapsed());
     assert_refused(&set_up(&net, &other, &own_four, &["--grant", &short]), RefusalKind::BadProof);
 

@@ -21,11 +21,11 @@ const WASI: &str = "wasi_snapshot_preview1";
 /// What `poll_oneoff` answers: there is nothing to wait for.
 const NOT_SUPPORTED: i32 = 58;
 
-/// Put stubs in place of the WASI imports of a packet module
+/// Replace the WASI imports of a packet module by stubs
 ///
-/// For compilers that cannot leave WASI out, such as Go's. Clocks, random bytes and what is written to standard error
-/// become the node's clocks, random bytes and log; there are no arguments, no environment and no files. `_initialize` is
-/// called before anything else.
+/// For compilers that always import WASI, such as Go's. Clocks and random bytes come from the node, and standard
+/// error goes to the node's log. The module has no arguments, no environment and no files. The node calls
+/// `_initialize` before anything else.
 #[derive(Args)]
 pub struct Adapt {
     /// The core module
@@ -34,7 +34,7 @@ pub struct Adapt {
     /// The file to write
     #[arg(value_name = "OUT.wasm")]
     to: PathBuf,
-    /// Only say which imports would be replaced
+    /// Only list the imports that would be replaced
     #[arg(long)]
     dry_run: bool,
 }

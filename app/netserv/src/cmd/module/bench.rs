@@ -18,19 +18,19 @@ use crate::units::{format_bytes, parse_duration};
 
 /// Measure a module: nanoseconds per packet, requests or bytes per second, memory
 ///
-/// Builds the module first. Packets, requests and bytes are those of the module's tests, shown over and over again. For
-/// packets it is measured what a node does for them, in batches of 64 as under load and one by one: copy in, call, read the
-/// verdict, copy out. A module that handles TCP connections is shown 64 KiB at once, without sockets. What else runs on the
-/// machine at the same time is measured with it.
+/// Builds the module first, then feeds it the packets, requests and bytes of its tests again and again. For
+/// packets, measures the node's whole work per packet (copy in, call, read the verdict, copy out), in batches of 64
+/// as under load and one by one. TCP modules get 64 KiB at a time, without sockets. Other programs on the machine
+/// affect the results.
 #[derive(Args)]
 pub struct Bench {
     /// The module's folder, with netserv.toml in it
     #[arg(value_name = "DIR", default_value = ".")]
     dir: PathBuf,
-    /// Take the code as it is, without building
+    /// Use the existing code, without building
     #[arg(long)]
     no_build: bool,
-    /// How long each part is measured
+    /// Duration of each measurement
     #[arg(long, value_name = "TIME", default_value = "3s", value_parser = parse_duration)]
     time: Duration,
 }

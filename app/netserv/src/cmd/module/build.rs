@@ -26,15 +26,16 @@ const NOT_FOUND: i32 = 127;
 
 /// Build a module's code and package it
 ///
-/// Runs `build.command` of netserv.toml with `sh -c` in the module's folder, then packages what netserv.toml names:
-/// `build.wasm`, `build.component` and `build.bundle`, and the certificate and the key of `server.tls`. The package's
-/// manifest is what of netserv.toml a node needs; tests and build keys are not in it.
+/// Runs `build.command` of netserv.toml with `sh -c` in the module's folder. Then packages the files that
+/// netserv.toml names: `build.wasm`, `build.component`, `build.bundle`, and the certificate and key of
+/// `server.tls`. The package's manifest contains those parts of netserv.toml that nodes need, not the tests and
+/// build keys.
 #[derive(Args)]
 pub struct Build {
     /// The module's folder, with netserv.toml in it
     #[arg(value_name = "DIR", default_value = ".")]
     dir: PathBuf,
-    /// The project's file [default: netserv.toml in the module's folder]
+    /// Project file [default: netserv.toml in the module's folder]
     #[arg(long, value_name = "FILE", conflicts_with = "dir")]
     project: Option<PathBuf>,
     /// Package this WebAssembly core module, which sees packets, without running the build command
@@ -52,7 +53,7 @@ pub struct Build {
     /// Sign the package with this key, as `netserv module sign` does
     #[arg(long, value_name = "FILE")]
     key: Option<PathBuf>,
-    /// Only say what would be run and written
+    /// Only show what the command would run and write
     #[arg(long)]
     dry_run: bool,
 }

@@ -22,10 +22,10 @@ use crate::units::format_bytes;
 /// Names of imports in one line.
 const NAMES_SHOWN_MAX: usize = 40;
 
-/// Show what is in a package, a WebAssembly file or an OSGi bundle
+/// Show the contents of a package, a WebAssembly file or an OSGi bundle
 ///
-/// Of code it shows what it imports and exports, which building blocks it uses, and whether nodes of this version can run
-/// it; if not, which side has to be updated.
+/// For code, shows its imports and exports, the building blocks that it uses, and whether nodes of this version can
+/// run it. If they cannot, says whether to update the code or the nodes.
 #[derive(Args)]
 pub struct Inspect {
     /// The package (.nsm), core module or component (.wasm), or bundle (.jar)

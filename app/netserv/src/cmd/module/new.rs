@@ -12,28 +12,29 @@ use super::template::{self, Language, Template};
 use crate::exit::{Exit, Failure, OrFail};
 use crate::output::Output;
 
-/// Make a folder with a new module, ready to build, with a test
+/// Create a folder with a new module and a test, ready to build
 ///
-/// Templates and their languages: packet (rust, c, go, java), http (rust, js), tcp (rust), both (rust). The folder's README.md
-/// has the next commands, and what the build is sensitive to.
+/// Templates and their languages: packet (rust, c, go, java), http (rust, js), tcp (rust), both (rust). The
+/// folder's README.md lists the next commands, and the tool versions that the build depends on.
 ///
-/// For Rust the folder holds the SDK too; for Java all that Maven needs came with this program. Packet modules are built
-/// without a network; the first build of a server fetches two small crates (Rust) or the tools (JavaScript).
+/// For Rust, the folder contains the SDK; for Java, this program brings everything that Maven needs. Packet modules
+/// build without a network. The first build of a server module downloads two small crates (Rust) or the tools
+/// (JavaScript).
 #[derive(Args)]
 pub struct New {
     /// The module's name; `hello` is short for `example.org/hello`
     #[arg(value_name = "NAME")]
     name: NewName,
-    /// What it does
+    /// What the module does
     #[arg(long, value_enum, value_name = "TEMPLATE", default_value = "packet")]
     template: Template,
-    /// The language that it is written in
+    /// Language of the module
     #[arg(long, value_enum, value_name = "LANGUAGE", default_value = "rust")]
     lang: Language,
-    /// The folder to make [default: the last part of the name]
+    /// Folder to create [default: the last part of the name]
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
-    /// Only say which files would be made
+    /// Only show which files the command would create
     #[arg(long)]
     dry_run: bool,
 }

@@ -17,28 +17,28 @@ use crate::units::format_bytes;
 /// The environment variables with a registry's name and password.
 const ENVIRONMENT: [&str; 2] = ["NETSERV_REGISTRY_USER", "NETSERV_REGISTRY_PASSWORD"];
 
-/// Put a package into an OCI registry or an image layout in a folder
+/// Push a package to an OCI registry, or to an image layout in a folder
 ///
-/// The package's signatures go with it, as referrers of its manifest, and its digest stays. Nodes fetch a package from a
-/// registry by the URL `oci://HOST[:PORT]/REPOSITORY:TAG`.
+/// Pushes the package's signatures as referrers of its manifest; the package's digest does not change. Nodes fetch
+/// a package from a registry by the URL `oci://HOST[:PORT]/REPOSITORY:TAG`.
 ///
-/// A name and a password for the registry are taken from NETSERV_REGISTRY_USER and NETSERV_REGISTRY_PASSWORD, or from the
-/// file that `docker login`, `skopeo login` and `oras login` write.
+/// The name and password for the registry come from NETSERV_REGISTRY_USER and NETSERV_REGISTRY_PASSWORD, or from
+/// the file that `docker login`, `skopeo login` and `oras login` write.
 #[derive(Args)]
 pub struct Push {
     /// The package
     #[arg(value_name = "FILE.nsm")]
     file: PathBuf,
-    /// Where to: oci://HOST[:PORT]/REPOSITORY:TAG, or dir:PATH[:TAG]
+    /// Destination: oci://HOST[:PORT]/REPOSITORY:TAG, or dir:PATH[:TAG]
     #[arg(value_name = "TO")]
     to: Target,
-    /// Speak HTTP with the registry instead of HTTPS
+    /// Use HTTP for the registry instead of HTTPS
     #[arg(long)]
     plain_http: bool,
-    /// The file with credentials [default: $REGISTRY_AUTH_FILE, or config.json in $DOCKER_CONFIG or ~/.docker]
+    /// File with credentials [default: $REGISTRY_AUTH_FILE, or config.json in $DOCKER_CONFIG or ~/.docker]
     #[arg(long, value_name = "FILE")]
     credentials: Option<PathBuf>,
-    /// Only say what would be put where
+    /// Only show what the command would push, and where
     #[arg(long)]
     dry_run: bool,
 }

@@ -15,7 +15,7 @@ use crate::output::Output;
 
 /// Sign a package
 ///
-/// The package keeps the signatures that it has, and its digest.
+/// Adds a signature. Existing signatures and the package's digest do not change.
 #[derive(Args)]
 pub struct Sign {
     /// The package
@@ -27,7 +27,7 @@ pub struct Sign {
     /// Write the signed package here instead of over the file
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
-    /// Only say which key would sign what
+    /// Only show which key would sign which package
     #[arg(long)]
     dry_run: bool,
 }

@@ -17,20 +17,20 @@ use crate::table::{Table, plain};
 use crate::units::parse_duration;
 use netserv_api::Client;
 
-/// Show who asked what, who decided, and by which evidence, or check that nothing of that was changed
+/// Show or verify the audit log: who asked for what, who decided, and by which evidence
 ///
-/// The node keeps a line for each decision, in the folder `audit` of its state directory. Each line has the digest of the line before. --verify
-/// finds lines that were taken out, put in or changed. It cannot find that the last lines were cut off: note the newest digest elsewhere,
-/// and look for it later.
+/// The node keeps a line for each decision, in the folder `audit` of its state directory. Each line contains the
+/// digest of the line before. --verify finds lines that were removed, added or changed. It cannot find that the
+/// last lines were cut off. To find that, too, note the newest digest elsewhere and look for it later.
 #[derive(Args)]
 pub struct Audit {
-    /// Only since then: a time such as 2026-11-21T02:00:00Z, or as long ago as 2h
+    /// Show only lines since a time, such as 2026-11-21T02:00:00Z, or since a duration ago, such as 2h
     #[arg(long, value_name = "TIME", value_parser = parse_since)]
     since: Option<UnixTime>,
-    /// This user's only
+    /// Show only this user
     #[arg(long, value_name = "NAME")]
     user: Option<UserId>,
-    /// Check the whole chain; exit code 1 if it is broken
+    /// Verify the whole chain; exit with 1 if it is broken
     #[arg(long, conflicts_with_all = ["since", "user"])]
     verify: bool,
     /// Read the files in this folder, without a node

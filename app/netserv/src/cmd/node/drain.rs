@@ -16,18 +16,18 @@ const DRAIN_TIME_MAX: Duration = Duration::from_secs(60);
 /// How often the node is asked what is left.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
-/// Drain the node before maintenance: it takes nothing new, and users move their modules
+/// Drain the node before maintenance: it accepts no new modules, and users move theirs away
 ///
-/// A node cannot sign for its users, so it moves nothing by itself. It tells the users whose modules it has (`node-maintenance`), and
-/// says so in PROBE; they move the modules by `netserv relocate`. A module that stays runs until its lease ends; the node does
-/// not renew leases and refuses SETUPs of other modules (`maintenance`). The operator's own services stay.
-/// The drain survives restarts, until --undo.
+/// A node cannot sign for its users, so it moves no module by itself. It notifies the users of its modules
+/// (`node-maintenance`) and reports the drain in PROBE. They move their modules by `netserv relocate`. A module
+/// that stays runs until its lease ends. The node renews no lease and refuses SETUPs of other modules
+/// (`maintenance`). The operator's own services stay. The drain survives restarts and lasts until --undo.
 #[derive(Args)]
 pub struct Drain {
-    /// Have the node take modules again
+    /// End the drain
     #[arg(long, conflicts_with = "wait")]
     undo: bool,
-    /// Show the modules that are left, until none is
+    /// Wait until no module is left, and show those that are
     #[arg(long)]
     wait: bool,
 }

@@ -27,19 +27,19 @@ use netserv_api::Client;
 /// How long a node may take to hold running containers to its configuration.
 const RELOAD_TIME_MAX: Duration = Duration::from_secs(60);
 
-/// Look at the node of this machine
+/// Inspect and manage the node of this machine
 #[derive(Subcommand)]
 pub enum Node {
-    /// Show what the node is and how busy it is
+    /// Show the node's name, version, driver and load
     Status,
     /// Show the modules installed on this node
     List,
-    /// Show who may do what on this node, and by which proof
+    /// Show users, their rights, and their proofs
     #[command(subcommand)]
     User(user::User),
-    /// Show what users and their modules used, summed up over restarts
+    /// Show the usage of users and their modules, summed up over restarts
     Usage {
-        /// This user's only
+        /// Show only this user
         #[arg(long, value_name = "NAME")]
         user: Option<UserId>,
     },
@@ -55,10 +55,10 @@ pub enum Node {
     Audit(audit::Audit),
     /// Show the configuration that the node runs with
     Config,
-    /// Have the node read its configuration file again, and show what changed and from when it holds
+    /// Reload the node's configuration file, and show each change and when it takes effect
     Reload,
     Drain(drain::Drain),
-    /// Check what a node and its user need, and say how to mend what is missing
+    /// Check the requirements of this node and its user, and say how to fix what is missing
     Doctor,
 }
 

@@ -15,12 +15,12 @@ use crate::table::{Table, plain};
 use crate::units::{format_byte_seconds, format_bytes, format_cpu};
 use netserv_api::Client;
 
-/// Show who may do what on this node, and by which proof
+/// Show users, their rights, and their proofs
 #[derive(Subcommand)]
 pub enum User {
-    /// Show all users: those whom the configuration names, and strangers who have proven their rights
+    /// List all users: those of the configuration, and others who proved their rights
     List,
-    /// Show what one user may do, by which proof and until when, its modules and what it used
+    /// Show one user's rights with their proof and end, modules, and usage
     Show {
         /// The user, as `list` has it
         #[arg(value_name = "USER")]

@@ -42,24 +42,25 @@ Example:
 
 /// Follow single packets through the node of this machine
 ///
-/// Shows for each packet which modules want it, what its containers and modules say, what becomes of it and why, and
-/// where it goes. Packets that no module wants are shown too. Ends with Ctrl-C, or as --count and --timeout say.
+/// Prints for each packet which modules selected it, the verdict of each container and module, the node's decision
+/// with its reason, and where the packet goes. Packets that no module selects are shown, too. Ends at Ctrl-C, or at
+/// the limit of --count or --timeout.
 #[derive(Args)]
 #[command(after_long_help = EXAMPLE)]
 pub struct Trace {
-    /// Which packets, such as `udp dport 5060`, `host 10.1.0.2` or `icmp6` [default: every packet]
+    /// Packets to follow, such as `udp dport 5060`, `host 10.1.0.2` or `icmp6` [default: every packet]
     #[arg(value_name = "FILTER")]
     filter: Vec<String>,
-    /// End after so many packets [default: 100 without FILTER, otherwise any number]
+    /// End after this many packets [default: 100 without FILTER, otherwise any number]
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u64).range(1..))]
     count: Option<u64>,
-    /// End after so long [default: an hour]
+    /// End after this time [default: an hour]
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     timeout: Option<Duration>,
     /// Show the packets' bytes too
     #[arg(long)]
     hex: bool,
-    /// How many bytes of each packet to show [default: 128 with --hex]
+    /// Number of bytes to show of each packet [default: 128 with --hex]
     #[arg(long, value_name = "NUMBER")]
     bytes: Option<u32>,
 }

@@ -12,16 +12,16 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 
 use anyhow::{Context, Result};
-use netserv_dataplane::limits::FILTERS_MAX;
-use netserv_dataplane::signal::Routes;
-use netserv_dataplane::{Change, FilterTable};
 use netserv_model::effect::{Buffering, FilterChange, FilterId, FilterRule};
 use netserv_model::trace::TraceRequest;
 use netserv_model::verdict::FailureMode;
 use netserv_model::{Refusal, RefusalKind, UserId, share};
+use netserv_netlink::routes::Routes;
 use netserv_packet_loop::feed::{Feed, TraceRefusal};
 use netserv_packet_loop::thread::PacketSender;
 use netserv_packet_loop::{Buffers, ModuleFilter, PacketCommand, TraceId};
+use netserv_plane::limits::FILTERS_MAX;
+use netserv_plane::{Change, FilterTable};
 use tokio::sync::oneshot;
 
 use super::ticket::Ticket;

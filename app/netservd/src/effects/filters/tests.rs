@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Changes of rules over the dummy plane, which can be told to refuse.
 
-use netserv_dataplane::dummy::{Dummy, Plane};
-use netserv_dataplane::{Driver as _, DriverError};
 use netserv_model::Flavour;
 use netserv_model::WorkerId;
 use netserv_model::effect::ModuleSlot;
 use netserv_model::verdict::FailureMode;
 use netserv_packet_loop::thread::{PacketThread, PacketThreadConfig};
+use netserv_plane::dummy::{Dummy, Plane};
+use netserv_plane::{Driver as _, DriverError};
 use tokio::sync::mpsc::unbounded_channel;
 
 use super::*;

@@ -7,7 +7,6 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use netserv_dataplane::{Change, FilterTable};
 use netserv_model::Filter;
 use netserv_model::effect::FilterId;
 use netserv_model::trace::TraceRequest;
@@ -15,6 +14,7 @@ use netserv_packet_loop::feed::{Feed, TraceRefusal};
 use netserv_packet_loop::limits::{TRACE_FILTERS_MAX, TRACES_MAX};
 use netserv_packet_loop::thread::PacketSender;
 use netserv_packet_loop::{PacketCommand, Tap, TapCounts, TraceId};
+use netserv_plane::{Change, FilterTable};
 use tokio::sync::mpsc;
 
 use crate::limits::{TRACE_BYTES_MAX, TRACED_WAITING_MAX};
@@ -98,10 +98,10 @@ mod tests {
     use std::sync::mpsc::{Receiver, channel};
     use std::time::{Duration, Instant};
 
-    use netserv_dataplane::InterfaceId;
-    use netserv_dataplane::dummy::{Dummy, Plane};
     use netserv_model::trace::TraceStep;
     use netserv_packet_loop::thread::{PacketThread, PacketThreadConfig};
+    use netserv_plane::InterfaceId;
+    use netserv_plane::dummy::{Dummy, Plane};
     use netserv_wire::ip::build;
 
     use super::*;
@@ -186,7 +186,7 @@ mod tests {
     impl Rig {
         fn new() -> Rig {
             let (dummy, plane) = Dummy::new();
-            let filters = netserv_dataplane::Driver::filters(&dummy);
+            let filters = netserv_plane::Driver::filters(&dummy);
             let packets =
                 PacketThread::start(vec![Box::new(dummy)], &PacketThreadConfig::default(), Arc::new(|_| true)).unwrap();
             let (sender, dropped) = channel();

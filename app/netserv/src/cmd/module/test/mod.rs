@@ -22,25 +22,25 @@ use crate::exit::{Exit, Failure, OrFail, one_line};
 use crate::output::{Output, Style};
 use crate::report::{count, write_context};
 
-/// Run a module's tests: recorded packets in, expected packets out; the same for requests and for TCP connections
+/// Run a module's tests: recorded packets, requests or TCP connections in, expected results out
 ///
-/// Builds the module first. The tests are those of netserv.toml, [[test]], [[http-test]] and [[tcp-test]]; they need neither
-/// a node nor root. Code of two flavours must pass the same packet tests.
+/// Builds the module first. netserv.toml lists the tests as [[test]], [[http-test]] and [[tcp-test]]; they need
+/// neither a node nor root. If a module has code of two flavours, both must pass the same packet tests.
 #[derive(Args)]
 pub struct Test {
     /// The module's folder, with netserv.toml in it
     #[arg(value_name = "DIR", default_value = ".")]
     dir: PathBuf,
-    /// Test the code of this flavour only [default: every one that there is]
+    /// Test only the code of this flavour [default: every flavour of the module]
     #[arg(long, value_name = "FLAVOUR")]
     flavour: Option<Flavour>,
-    /// Take the code as it is, without building
+    /// Use the existing code, without building
     #[arg(long)]
     no_build: bool,
-    /// Write what came out as what must come out
+    /// Accept the actual results as the new expected results
     #[arg(long)]
     accept: bool,
-    /// Only say which tests would run
+    /// Only list the tests that would run
     #[arg(long)]
     dry_run: bool,
 }

@@ -15,11 +15,11 @@ use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
 use netserv_container::{Container, DetachedContainer, LauncherConfig};
-use netserv_dataplane::dummy::{Dummy, Plane};
 use netserv_model::PublicKey;
 use netserv_model::effect::{EffectOutcome, ModuleLoad};
 use netserv_model::manifest::{Manifest, ModuleLimits};
 use netserv_packet_loop::thread::{PacketThread, PacketThreadConfig};
+use netserv_plane::dummy::{Dummy, Plane};
 use netserv_repository::package::{self, SigningKey};
 use netserv_repository::{FetchLimits, Sources};
 use netserv_wire::container::frames::LogLevel;
