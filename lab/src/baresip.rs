@@ -38,8 +38,8 @@ pub fn password(machine: &str) -> String {
 }
 
 impl Lab {
-    /// Starts a phone on a machine, which registers under the machine's name at a server every few seconds, as phones behind a NAT do.
-    /// Returns once it is registered.
+    /// Starts a phone on a machine, which registers under the machine's name at a server every few seconds, as phones behind a NAT do. It
+    /// knows no other version of IP than that of the server's address. Returns once it is registered.
     ///
     /// # Errors
     /// baresip is missing, or the server does not take it.
@@ -63,7 +63,7 @@ impl Lab {
         }
         let before = self.said(machine, "200 OK");
         let mut command = self.command(machine, "baresip");
-        command.arg("-f").arg(&dir);
+        command.arg(if server.is_ipv6() { "-6" } else { "-4" }).arg("-f").arg(&dir);
         self.start(machine, "baresip", &mut command)?;
         self.wait_for_start((machine, "baresip"), "register", |lab| lab.said(machine, "200 OK") > before)
     }

@@ -50,9 +50,9 @@ impl Lab {
         self.wait_for_start((machine, "rtp"), "capture", |lab| lab.log(machine, "rtp").contains("listening on"))
     }
 
-    /// Returns what became of what one phone sent to a relay for another one, or to whomever it was.
-    pub fn way(&self, from: &str, to: &str, relay: Option<IpAddr>) -> Way {
-        let by = |end: SocketAddr| relay.is_none_or(|relay| end.ip() == relay);
+    /// Returns what became of what one phone sent to a relay of these addresses for another one, or to whomever it was if there are none.
+    pub fn way(&self, from: &str, to: &str, relays: &[IpAddr]) -> Way {
+        let by = |end: SocketAddr| relays.is_empty() || relays.contains(&end.ip());
         let own = [from, to].map(|phone| self.topology().interfaces_of(phone).remove(0));
         let is_of = |phone: usize, end: SocketAddr| [own[phone].v4.into(), own[phone].v6.into()].contains(&end.ip());
         let sent =

@@ -282,8 +282,16 @@ impl Homes {
     /// # Errors
     /// They cannot.
     pub fn start_phones(&mut self, v6: bool) -> Result<()> {
-        let server = self.server(v6);
-        for (phone, hz) in PHONES {
+        self.start_phones_over([v6, v6])
+    }
+
+    /// The same over a version of IP each.
+    ///
+    /// # Errors
+    /// They cannot.
+    pub fn start_phones_over(&mut self, v6: [bool; 2]) -> Result<()> {
+        for ((phone, hz), v6) in PHONES.into_iter().zip(v6) {
+            let server = self.server(v6);
             if self.lab.pid(phone, "baresip").is_some() {
                 self.lab.stop(phone, "baresip")?;
             } else {
@@ -331,7 +339,7 @@ impl Homes {
     /// # Errors
     /// The call is not taken.
     pub fn call(&self, caller: usize, v6: bool, time: Duration) -> Result<[Heard; 2]> {
-        self.call_by(caller, v6, time, Some(self.relay(caller, v6)))
+        self.call_by(caller, v6, time, &[self.relay(caller, v6)])
     }
 
     /// The same without a relay, before any other call.
@@ -339,7 +347,7 @@ impl Homes {
     /// # Errors
     /// As of [`Homes::call`].
     pub fn call_without_relay(&self, caller: usize, time: Duration) -> Result<[Heard; 2]> {
-        self.call_by(caller, false, time, None)
+        self.call_by(caller, false, time, &[])
     }
 
     /// The same by the relay at an address.
@@ -347,10 +355,18 @@ impl Homes {
     /// # Errors
     /// As of [`Homes::call`].
     pub fn call_at(&self, caller: usize, v6: bool, time: Duration, relay: IpAddr) -> Result<[Heard; 2]> {
-        self.call_by(caller, v6, time, Some(relay))
+        self.call_by(caller, v6, time, &[relay])
     }
 
-    fn call_by(&self, caller: usize, v6: bool, time: Duration, relay: Option<IpAddr>) -> Result<[Heard; 2]> {
+    /// The same of phones that [`Homes::start_phones_over`] started.
+    ///
+    /// # Errors
+    /// As of [`Homes::call`].
+    pub fn call_over(&self, caller: usize, v6: [bool; 2], time: Duration) -> Result<[Heard; 2]> {
+        self.call_by(caller, v6[caller], time, &[self.relay(caller, false), self.relay(caller, true)])
+    }
+
+    fn call_by(&self, caller: usize, v6: bool, time: Duration, relays: &[IpAddr]) -> Result<[Heard; 2]> {
         let phones = [PHONES[caller], PHONES[1 - caller]];
         // What was noted of calls before is none of this one's.
         phones.iter().try_for_each(|(phone, _)| std::fs::write(self.lab.log_path(phone, "rtp"), ""))?;
@@ -358,7 +374,7 @@ impl Homes {
         // What tcpdump has is written soon.
         std::thread::sleep(grown(NOTE_WAIT));
         let heard = |from: (&str, u32), to: &str| Heard {
-            way: self.lab.way(from.0, to, relay),
+            way: self.lab.way(from.0, to, relays),
             hz: self.lab.heard_hz(to).unwrap_or_default(),
             played_hz: from.1,
         };

@@ -30,9 +30,10 @@ const LONG_HEARD_MIN: usize = 475;
 /// Packets that must be heard of these; 50 are sent in a second.
 const HEARD_MIN: usize = 75;
 
-/// Goal: baresips behind two NATs hear each other's tones by the relay of the caller's region, over both versions of IP, and between the
-/// first packet that is heard and the last one none is lost. Method: Kamailio and the agent have the documentation's own configuration, but
-/// for addresses; nobody types SETUP; tcpdump says what phones sent and heard. Without relays, the same phones hear nothing.
+/// Goal: baresips behind two NATs hear each other's tones by the relay of the caller's region, over IPv6, and where one knows IPv6 alone and the
+/// other one IPv4 (kamailio#2490, sipwise/rtpengine#781). Between the first packet that is heard and the last one none is lost. Method: Kamailio
+/// and the agent have the documentation's own configuration, but for addresses; nobody types SETUP; tcpdump says what phones sent and heard.
+/// Without relays, phones hear nothing.
 fn phones_behind_two_nats_hear_each_other(driver: Driver) {
     let test = "phones_behind_two_nats_hear_each_other";
     let Some(mut homes) = up(test, driver) else { return };
@@ -43,13 +44,14 @@ fn phones_behind_two_nats_hear_each_other(driver: Driver) {
 
     homes.start_agent().unwrap();
     homes.wait_for_relays(INSTALL_WAIT).unwrap();
-    // Each driver has the callers that it was not seen with over the other version of IP.
-    for (caller, v6) in [(0, driver == Driver::Afxdp), (1, driver == Driver::Nfqueue)] {
-        homes.start_phones(v6).unwrap();
-        let heard = homes.call(caller, v6, TALK).unwrap();
-        eprintln!("caller {caller}, IPv6 {v6}: {heard:?}; {:?}", homes.counters(caller));
-        heard.iter().for_each(|heard| heard.check(HEARD_MIN).unwrap());
-        eventually("the call is over", || homes.counters(caller).is_some_and(|counters| counters["calls"] == 0));
+    for (callers, v6) in [(&[0, 1][..], [true, false]), (&[0], [true, true])] {
+        homes.start_phones_over(v6).unwrap();
+        for &caller in callers {
+            let heard = homes.call_over(caller, v6, TALK).unwrap();
+            eprintln!("caller {caller}, IPv6 {v6:?}: {heard:?}; {:?}", homes.counters(caller));
+            heard.iter().for_each(|heard| heard.check(HEARD_MIN).unwrap());
+            eventually("the call is over", || homes.counters(caller).is_some_and(|counters| counters["calls"] == 0));
+        }
     }
 
     // Switched off, no node has a module, and calls are taken as they were without relays.
@@ -60,8 +62,7 @@ fn phones_behind_two_nats_hear_each_other(driver: Driver) {
     let took = begun.elapsed();
     eprintln!("from the switches to no module: {took:?}");
     assert!(took <= grown(OFF_MAX), "{took:?}");
-    let server = homes.server(driver == Driver::Nfqueue);
-    homes.lab.call_for(PHONES[0].0, PHONES[1].0, server, Duration::from_secs(1)).unwrap();
+    homes.lab.call_for(PHONES[0].0, PHONES[1].0, homes.server(true), Duration::from_secs(1)).unwrap();
 }
 
 /// Goal: the set of relays that Kamailio takes for a call is that of the node before the caller, which nobody configured; it goes with the rule, and

@@ -7,6 +7,7 @@ mod media_relay;
 mod packaged;
 mod provider;
 mod relay_cases;
+mod relay_reports;
 mod relay_strangers;
 mod restarted;
 mod rport;

@@ -20,6 +20,8 @@ over_one_driver! {
     nfqueue: [the_providers_configuration_holds_in_service]
 }
 
+/// Another phone of the callee's, beside the first one.
+const OTHER_PHONE: (&str, &str, u16) = (CALLEE.0, CALLEE.1, 5064);
 const INSTALL_WAIT: Duration = Duration::from_secs(60);
 const TALK: Duration = Duration::from_secs(2);
 /// Packets that must be heard of these; 50 are sent in a second.
@@ -31,7 +33,7 @@ const CALL_S: u64 = 20;
 
 /// Goal: the page's own configuration asks a relay only for calls of users with a password to phones that are there, and for nobody else's
 /// requests in dialogs; a call that is busy, cancelled or unknown has no ports a moment later; what a reliable 180, PRACK, UPDATE, a 200
-/// and an ACK say of media leads to the relay. Method: baresips and sipps behind two NATs, all but strangers with digest authentication.
+/// and an ACK say of media leads to the relay, also if another phone of the callee's has rejected the call. Method: baresips and sipps behind two NATs, all but strangers with digest authentication.
 fn the_providers_configuration_holds_in_service(driver: Driver) {
     let test = "the_providers_configuration_holds_in_service";
     if !is_root() {
@@ -60,19 +62,26 @@ fn the_providers_configuration_holds_in_service(driver: Driver) {
 
     assert!(sipp(&homes, CALLEE, "register", &[]).wait().unwrap().success(), "{}", homes.lab.log("sender", "kamailio"));
     for (callee, caller) in [
-        ("provider-callee", "provider-caller"),
         ("late-callee", "late-caller"),
         ("busy-callee", "rejected-caller"),
         ("cancel-callee", "cancel-caller"),
+        ("provider-callee", "provider-caller"),
     ] {
         let before = requests(&homes);
         let mut called = sipp(&homes, CALLEE, callee, &[]);
-        let port_is_taken = || homes.lab.sockets_at(CALLEE.1, "udp", 5062) > 0;
-        eventually("the callee is there", port_is_taken);
+        let port_is_taken = |port| homes.lab.sockets_at(CALLEE.1, "udp", port) > 0;
+        eventually("the callee is there", || port_is_taken(CALLEE.2));
+        let other = (callee == "provider-callee").then(|| {
+            assert!(sipp(&homes, OTHER_PHONE, "register", &[]).wait().unwrap().success());
+            let other = sipp(&homes, OTHER_PHONE, "rejecting-callee", &[]);
+            eventually("its other phone is there", || port_is_taken(OTHER_PHONE.2));
+            other
+        });
         let mut calling = sipp(&homes, CALLER, caller, &[("REJECTED", "486")]);
         eventually(&format!("{caller} has a relay"), || calls(&homes) == 1);
         let ended = [calling.wait().unwrap().success(), called.wait().unwrap().success()];
         assert_eq!(ended, [true, true], "{caller} and {callee}\n{}", homes.lab.log("sender", "kamailio"));
+        assert!(other.is_none_or(|mut other| other.wait().unwrap().success()), "the other phone was not called");
         eventually(&format!("{caller} has no ports any more"), || calls(&homes) == 0);
         eprintln!("{caller}: {} requests to the relay", requests(&homes) - before);
     }

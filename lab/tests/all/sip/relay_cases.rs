@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Map, Value, json};
 
 use super::media_relay::Net;
+use super::relay_reports::{left_by_pbx, other_codec_and_port, rejected_fax};
 use super::relay_strangers::{
     changed_lines, one_packet_while_silent, rejected_while_silent, ringing, ringing_strict, ten_a_second_while_silent,
 };
@@ -28,7 +29,7 @@ over_one_driver! {
 /// depends on moments, it is `some`.
 type Case = (&'static str, fn(&Relay<'_>) -> Vec<String>);
 
-const CASES: [Case; 23] = [
+const CASES: [Case; 27] = [
     ("re-INVITE to another port, then one late packet of the old one: the new port hears, the old one", late_packet),
     ("the same, the new port silent for 3.2 s, then with another SSRC: the other party hears", late_packet_and_silence),
     ("re-INVITE with the same SDP, another port of the NAT and another SSRC: the other party hears, this one", rebound),
@@ -43,8 +44,9 @@ const CASES: [Case; 23] = [
     ("the same before the answer of the other one", branch_before_answer),
     (
         "fork, early media of both, the newer branch deleted by `via-branch`: the caller hears the older one, that one hears",
-        newer_branch_ends,
+        |relay| newer_branch_ends(relay, true),
     ),
+    ("the same, and answers name no branch, but `delete` the To tag", |relay| newer_branch_ends(relay, false)),
     (
         "a second 183 with another To tag and address: that party hears from the port that it was told",
         second_early_media,
@@ -75,6 +77,15 @@ const CASES: [Case; 23] = [
         "audio and video become video and audio: late packets of the one kind that a port of the other hears; then each hears its own",
         changed_lines,
     ),
+    (
+        "re-INVITE to another port and codec: each party hears, which takes media from the port alone that it was told",
+        other_codec_and_port,
+    ),
+    (
+        "a PBX leaves the media of its two calls, each of which is at the relay: each party hears the other call's",
+        left_by_pbx,
+    ),
+    ("re-INVITE to T.38 that is rejected, its branch deleted by `via-branch`: each party hears", rejected_fax),
 ];
 
 /// RFC 8489 §5: a binding indication.
@@ -265,13 +276,14 @@ fn branches(relay: &Relay<'_>, act: impl FnOnce(&dyn Fn() -> Value) -> Value) ->
     vec![of(there, 5), of(relay.talk(&b, 5, 2, b_to, &[&a])[0], 5)]
 }
 
-fn newer_branch_ends(relay: &Relay<'_>) -> Vec<String> {
+fn newer_branch_ends(relay: &Relay<'_>, names_branch: bool) -> Vec<String> {
     let (a, older, newer) = (relay.phone("receiver"), relay.phone("sender"), relay.phone("sender"));
     let mut ends = Vec::new();
     for (tag, branch, b) in [("b0", ".0", &older), ("b1", ".1", &newer)] {
         let names = [("from-tag", "a"), ("via-branch", branch)];
         let b_to = destination(&relay.ask("offer", &names, Some(a.local_addr().unwrap()))).unwrap();
-        let a_to = relay.answer(("a", tag), b.local_addr().unwrap(), &[("via-branch", branch)]);
+        let named = [("via-branch", branch)];
+        let a_to = relay.answer(("a", tag), b.local_addr().unwrap(), if names_branch { &named } else { &[] });
         relay.talk(b, 5, 2, b_to, &[]);
         ends.push((a_to, b_to));
     }
@@ -386,6 +398,12 @@ impl<'a> Relay<'a> {
     pub fn phone(&self, machine: &str) -> UdpSocket {
         let address = self.net.lab.v4(machine);
         self.net.lab.within(machine, || UdpSocket::bind((address, 0)).unwrap()).unwrap()
+    }
+
+    /// Returns the same relay for another call.
+    pub fn other_call(&self) -> Relay<'a> {
+        let ng = self.ng.try_clone().unwrap();
+        Relay { net: self.net, ng, call_id: format!("{}-other", self.call_id) }
     }
 
     pub fn offer(&self, from: &str, to: &str, end: SocketAddr) -> SocketAddr {

@@ -61,8 +61,10 @@ pub struct Call {
     pub is_answered: bool,
     /// The branches that it was forked to and that are not over, by what their offers said.
     pub branches: Vec<Vec<u8>>,
-    /// What those of them answered that did, the newest last. A restart forgets it.
+    /// What those of them answered that did, the newest last.
     pub answers: Vec<Answered>,
+    /// The branch of the newest offer in the dialog of each party, until it is answered.
+    pub offers: [Option<Vec<u8>>; 2],
     /// The streams, in the order of the descriptions.
     pub streams: Vec<Stream>,
     /// Streams of which an offer makes something else, with their places: they go on until there is an answer, and if there is none.
@@ -72,10 +74,21 @@ pub struct Call {
 /// What the callee of a branch answered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answered {
+    /// Empty if the answer named none.
     branch: Vec<u8>,
-    tag: Option<Vec<u8>>,
-    /// What then faced it, for each stream.
-    sides: Vec<Side>,
+    tag: Vec<u8>,
+    /// For each stream.
+    said: Vec<Said>,
+}
+
+/// What a description said of a party.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Said {
+    local: Option<IpAddr>,
+    peers: [Option<SocketAddr>; 2],
+    is_strict: bool,
+    is_fixed: bool,
+    is_still: bool,
 }
 
 /// A stream.
@@ -96,6 +109,8 @@ pub struct Side {
     pub port: u16,
     /// The address that the party sends to.
     pub local: Option<IpAddr>,
+    /// One of the other version of IP, which another branch was told.
+    pub other_local: Option<IpAddr>,
     /// Where the party is, for RTP and RTCP.
     pub peers: [Option<SocketAddr>; 2],
     /// Grows with each description of the party.
@@ -120,8 +135,19 @@ impl Side {
         (self.port > 0).then(|| Ports { rtp: self.port, rtcp: self.port + 1 })
     }
 
+    /// Takes note of the address that the party, or a branch of it, is told.
+    pub fn tell(&mut self, local: IpAddr, is_fork: bool) {
+        self.is_told = true;
+        let known = self.local.replace(local).filter(|_| is_fork);
+        let is_other = |known: &IpAddr| known.is_ipv6() != local.is_ipv6();
+        self.other_local = known.filter(is_other).or(self.other_local.filter(|other| is_fork && is_other(other)));
+    }
+
     /// Takes what a description of the party says.
     pub fn take(&mut self, media: &Media<'_>, options: &Options) {
+        if self.other_local.is_some_and(|other| other.is_ipv6() == media.is_v6) {
+            std::mem::swap(&mut self.local, &mut self.other_local);
+        }
         let (rtp, rtcp) = media.ends();
         // A party of the other version of IP cannot be reached from the port that it was told.
         let reachable = |end: &SocketAddr| self.local.is_none_or(|local| local.is_ipv4() == end.is_ipv4());
@@ -131,8 +157,16 @@ impl Side {
         self.is_still = media.port == 0 || media.is_still;
     }
 
+    fn said(&self) -> Said {
+        let Side { local, peers, is_strict, is_fixed, is_still, .. } = *self;
+        Said { local, peers, is_strict, is_fixed, is_still }
+    }
+
     /// Takes once more what an earlier description said.
-    fn take_again(&mut self, earlier: &Side) {
+    fn take_again(&mut self, earlier: &Said) {
+        if earlier.local.is_some() && earlier.local == self.other_local {
+            std::mem::swap(&mut self.local, &mut self.other_local);
+        }
         self.peers = earlier.peers;
         (self.is_strict, self.is_fixed, self.is_still) = (earlier.is_strict, earlier.is_fixed, earlier.is_still);
         self.generation = self.generation.wrapping_add(1);
@@ -194,25 +228,36 @@ impl Call {
         self.streams.iter().chain(self.former.iter().map(|(_, stream)| stream))
     }
 
-    /// Takes note of what a branch has just answered, if it is one.
+    /// Takes note of what the callee of a forked call has just answered. The answer may name no branch.
     pub fn note_answer(&mut self, branch: &[u8]) {
-        if self.branches.iter().any(|known| known == branch) {
-            self.answers.retain(|known| known.branch != branch);
-            let sides = self.streams.iter().map(|stream| stream.sides[Party::Callee as usize].clone()).collect();
-            let tag = self.tags[Party::Callee as usize].clone();
-            self.answers.push(Answered { branch: branch.to_vec(), tag, sides });
+        let Some(tag) = self.tags[Party::Callee as usize].clone().filter(|_| !self.branches.is_empty()) else { return };
+        let before = self.answers.iter().position(|known| known.tag == tag).map(|at| self.answers.remove(at));
+        let branch = match self.branches.iter().find(|known| *known == branch) {
+            Some(branch) => branch.clone(),
+            None => before.map(|before| before.branch).unwrap_or_default(),
+        };
+        self.answers.retain(|known| branch.is_empty() || known.branch != branch);
+        if self.answers.len() >= BRANCHES_MAX {
+            self.answers.remove(0);
         }
+        let said = self.streams.iter().map(|stream| stream.sides[Party::Callee as usize].said()).collect();
+        self.answers.push(Answered { branch, tag, said });
     }
 
-    /// Ends one of several branches. If its answer was the newest, that of the branch before counts again.
-    pub fn end_branch(&mut self, branch: &[u8]) {
+    /// Ends one of several branches, which may have answered by its tag alone. If its answer was the newest, that of the branch before counts
+    /// again.
+    pub fn end_branch(&mut self, branch: &[u8], tag: &[u8]) {
         self.branches.retain(|known| known != branch);
-        let was_newest = self.answers.last().is_some_and(|newest| newest.branch == branch);
-        self.answers.retain(|known| known.branch != branch);
-        let Some(Answered { tag, sides, .. }) = self.answers.last().filter(|_| was_newest) else { return };
-        self.tags[Party::Callee as usize].clone_from(tag);
+        let is_over = |known: &Answered| match known.branch.is_empty() {
+            true => known.tag == tag,
+            false => known.branch == branch,
+        };
+        let was_newest = self.answers.last().is_some_and(is_over);
+        self.answers.retain(|known| !is_over(known));
+        let Some(Answered { tag, said, .. }) = self.answers.last().filter(|_| was_newest) else { return };
+        self.tags[Party::Callee as usize] = Some(tag.clone());
         let callees = self.streams.iter_mut().map(|stream| &mut stream.sides[Party::Callee as usize]);
-        callees.zip(sides).for_each(|(side, earlier)| side.take_again(earlier));
+        callees.zip(said).for_each(|(side, earlier)| side.take_again(earlier));
     }
 
     /// Puts a stream aside whose place is for one of another kind. Returns one whose ports are free: no answer was for it.
@@ -261,7 +306,10 @@ impl Call {
     pub fn save(&self, id: &[u8]) -> Vec<u8> {
         let tag = |place: usize| Value::text(self.tags[place].as_deref().unwrap_or_default());
         let side = |side: &Side| {
-            Value::List(vec![Value::number(u32::from(side.is_still) + 2 * u32::from(side.local.is_some()))])
+            let flags = Value::number(u32::from(side.is_still) + 2 * u32::from(side.local.is_some()));
+            Value::List(
+                [flags].into_iter().chain(side.other_local.map(|other| Value::text(other.to_string()))).collect(),
+            )
         };
         let saved = |stream: &Stream| {
             Value::List(vec![
@@ -272,13 +320,16 @@ impl Call {
             ])
         };
         let former = self.former.iter().map(|(place, stream)| Value::List(vec![Value::number(*place), saved(stream)]));
+        let offers = self.offers.iter().map(|branch| Value::text(branch.as_deref().unwrap_or_default()));
         let value = Value::dict([
+            ("answers", Value::List(self.answers.iter().map(Answered::save).collect())),
             ("answered", Value::number(u32::from(self.is_answered))),
             ("branches", Value::List(self.branches.iter().map(Value::text).collect())),
             ("created", Value::number(self.created_s)),
             ("entries", Value::Text(table::emit_entries(&self.entries()))),
             ("former", Value::List(former.collect())),
             ("id", Value::text(id)),
+            ("offers", Value::List(offers.collect())),
             ("signalled", Value::number(self.signalled_s)),
             ("source", Value::text(self.source.to_string())),
             ("streams", Value::List(self.streams.iter().map(saved).collect())),
@@ -299,14 +350,15 @@ impl Call {
         let mut entries = table::parse_entries(text(dict, "entries")?)?.into_iter();
         let saved = dict.get(&b"streams"[..])?.as_list()?.iter().take(STREAMS_MAX);
         let streams = saved.map(|saved| restore_stream(saved, &mut entries)).collect::<Option<Vec<_>>>()?;
-        let former = dict.get(&b"former"[..]).and_then(Value::as_list).unwrap_or_default().iter().take(STREAMS_MAX);
-        let former = former.map(|saved| {
+        let list = |name: &[u8]| dict.get(name).and_then(Value::as_list).unwrap_or_default();
+        let former = list(b"former").iter().take(STREAMS_MAX).map(|saved| {
             let [place, stream] = saved.as_list()? else { return None };
             let place = usize::try_from(place.as_int()?).ok().filter(|place| *place < streams.len())?;
             Some((place, restore_stream(stream, &mut entries)?))
         });
         let former = former.collect::<Option<Vec<_>>>()?;
-        let branches = dict.get(&b"branches"[..]).and_then(Value::as_list).unwrap_or_default();
+        let answers = list(b"answers").iter().take(BRANCHES_MAX).map(Answered::restore).collect::<Option<Vec<_>>>()?;
+        let offers = [0, 1].map(|party| list(b"offers").get(party).and_then(tag));
         let call = Call {
             number,
             source: std::str::from_utf8(text(dict, "source")?).ok()?.parse().ok()?,
@@ -315,8 +367,9 @@ impl Call {
             signalled_s: seconds("signalled")?,
             heard_ms: now_ms,
             is_answered: int(dict, "answered")? != 0,
-            branches: branches.iter().filter_map(Value::as_text).take(BRANCHES_MAX).map(<[u8]>::to_vec).collect(),
-            answers: Vec::new(),
+            branches: list(b"branches").iter().filter_map(tag).take(BRANCHES_MAX).collect(),
+            answers,
+            offers,
             streams,
             former,
         };
@@ -331,14 +384,46 @@ impl Call {
     }
 }
 
+impl Answered {
+    fn save(&self) -> Value {
+        let said = self.said.iter().map(|said| {
+            let flags = [said.is_strict, said.is_fixed, said.is_still].map(u8::from);
+            let mut bytes = vec![flags[0] | flags[1] << 1 | flags[2] << 2];
+            let local = said.local.map(|local| SocketAddr::new(local, 0));
+            [local].iter().chain(&said.peers).for_each(|end| table::emit_end(*end, &mut bytes));
+            Value::Text(bytes)
+        });
+        Value::List(vec![Value::text(&self.branch), Value::text(&self.tag), Value::List(said.collect())])
+    }
+
+    fn restore(value: &Value) -> Option<Answered> {
+        let [branch, tag, said] = value.as_list()? else { return None };
+        let restored = |value: &Value| {
+            let mut bytes = value.as_text()?;
+            let [flags] = table::take(&mut bytes)?;
+            let mut end = || table::take_end(&mut bytes);
+            let (local, peers) = (end()?.map(|local| local.ip()), [end()?, end()?]);
+            let [is_strict, is_fixed, is_still] = [0, 1, 2].map(|bit| flags >> bit & 1 != 0);
+            Some(Said { local, peers, is_strict, is_fixed, is_still })
+        };
+        let said = said.as_list()?.iter().take(STREAMS_MAX).map(restored).collect::<Option<Vec<_>>>()?;
+        Some(Answered { branch: branch.as_text()?.to_vec(), tag: tag.as_text()?.to_vec(), said })
+    }
+}
+
 /// Four entries belong to each stream that is relayed: RTP and RTCP of the caller's side, then of the callee's.
 fn restore_stream(saved: &Value, entries: &mut impl Iterator<Item = Entry>) -> Option<Stream> {
     let [kind, protocol, sides @ ..] = saved.as_list()? else { return None };
     let mut stream =
         Stream { kind: kind.as_text()?.to_vec(), protocol: protocol.as_text()?.to_vec(), ..Stream::default() };
     for (side, saved) in stream.sides.iter_mut().zip(sides) {
-        let flags = saved.as_list()?.first()?.as_int()?;
+        let [flags, other_local @ ..] = saved.as_list()? else { return None };
+        let flags = flags.as_int()?;
         side.is_still = flags & 1 != 0;
+        side.other_local = match other_local.first() {
+            Some(other) => Some(std::str::from_utf8(other.as_text()?).ok()?.parse().ok()?),
+            None => None,
+        };
         if flags & 2 == 0 {
             continue;
         }

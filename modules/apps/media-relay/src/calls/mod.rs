@@ -93,6 +93,16 @@ enum Failure {
     Full(&'static str),
 }
 
+/// What a `delete` ends.
+enum Meant {
+    /// The call.
+    Call,
+    /// One of its branches.
+    Branch(Vec<u8>),
+    /// An offer in the dialog that was not answered.
+    Offer(Party),
+}
+
 impl From<&'static str> for Failure {
     fn from(reason: &'static str) -> Failure {
         Failure::Error(reason)
@@ -259,6 +269,8 @@ impl Relay {
             call.tags[1].get_or_insert_with(|| other.to_vec());
         }
         call.branches.extend(new_branch.map(<[u8]>::to_vec));
+        call.offers[party as usize] =
+            text(dict, "via-branch").filter(|name| !is_fork && fits(name)).map(<[u8]>::to_vec);
         call.streams.resize(call.streams.len().max(sdp.media.len()), Stream::default());
         let free: Vec<Stream> =
             others.into_iter().filter_map(|place| call.set_aside(place, sdp.media[place].kind)).collect();
@@ -271,9 +283,8 @@ impl Relay {
                 (stream.kind, stream.protocol) = (media.kind.to_vec(), media.protocol.to_vec());
             }
             if stream.is_relayed() {
-                stream.sides[party.other() as usize].is_told = true;
-                (stream.sides[party as usize].local, stream.sides[party.other() as usize].local) =
-                    (Some(locals[0]), Some(locals[1]));
+                stream.sides[party as usize].local = Some(locals[0]);
+                stream.sides[party.other() as usize].tell(locals[1], is_fork);
             }
         }
         take(call, party, (&sdp, &own), &options, now);
@@ -308,8 +319,9 @@ impl Relay {
         take(call, party, (&sdp, &own), &options, now);
         call.streams.iter_mut().flat_map(|stream| &mut stream.sides).for_each(|side| side.is_offered = false);
         call.is_answered = true;
-        if let Some(branch) = text(dict, "via-branch").filter(|_| party == Party::Callee) {
-            call.note_answer(branch);
+        call.offers = [None, None];
+        if party == Party::Callee {
+            call.note_answer(text(dict, "via-branch").unwrap_or_default());
         }
         let former: Vec<Stream> = call.former.drain(..).map(|(_, stream)| stream).collect();
         self.changes.push_back(put(id, call));
@@ -321,20 +333,26 @@ impl Relay {
     fn delete(&mut self, dict: &Dict) -> Value {
         let warning = |why: &str| Value::dict([("result", Value::text("ok")), ("warning", Value::text(why))]);
         match self.meant(dict) {
-            Some((id, None)) => report::call(&self.end(&id).expect("it is there")),
-            Some((id, Some(branch))) => {
+            Some((id, Meant::Call)) => report::call(&self.end(&id).expect("it is there")),
+            Some((id, Meant::Branch(branch))) => {
                 let call = self.calls.get_mut(&id).expect("it is there");
-                call.end_branch(&branch);
+                call.end_branch(&branch, text(dict, "to-tag").unwrap_or_default());
                 self.changes.push_back(put(&id, call));
                 warning("Other branches of the call go on")
+            }
+            Some((id, Meant::Offer(party))) => {
+                let call = self.calls.get_mut(&id).expect("it is there");
+                call.offers[party as usize] = None;
+                self.changes.push_back(put(&id, call));
+                warning("Only that offer is deleted")
             }
             None if has_word(dict, "flags", "fatal") => ng::error(NOTHING_TO_DELETE),
             None => warning(NOTHING_TO_DELETE),
         }
     }
 
-    /// Returns the call that is to be deleted, or that of its branches which alone is.
-    fn meant(&self, dict: &Dict) -> Option<(Vec<u8>, Option<Vec<u8>>)> {
+    /// Returns the call that is to be deleted, or of which a part is.
+    fn meant(&self, dict: &Dict) -> Option<(Vec<u8>, Meant)> {
         let id = text(dict, "call-id")?;
         let call = self.calls.get(id)?;
         let tag = |name: &str| text(dict, name).filter(|tag| !tag.is_empty());
@@ -342,15 +360,18 @@ impl Relay {
         // The tag of whoever has not answered is known to the client alone.
         let has_tags = is_of("from-tag") && (call.tags[1].is_none() || is_of("to-tag"));
         let is_dialog = has_tags && tag("from-tag").is_some() && tag("to-tag").is_some() && call.tags[1].is_some();
+        let has_offered = |branch: &[u8], party: Party| call.offers[party as usize].as_deref() == Some(branch);
         let meant = match text(dict, "via-branch").filter(|branch| !branch.is_empty()) {
-            Some(branch) if call.branches.iter().any(|known| known == branch) => {
-                (is_of("from-tag")).then(|| (call.branches.len() > 1).then(|| branch.to_vec()))
-            }
+            Some(branch) if call.branches.iter().any(|known| known == branch) => is_of("from-tag")
+                .then(|| if call.branches.len() > 1 { Meant::Branch(branch.to_vec()) } else { Meant::Call }),
+            // RFC 6337 §3.4: a re-INVITE that fails leaves the session as it was. That of a BYE is another branch.
+            Some(branch) if has_tags && has_offered(branch, Party::Caller) => Some(Meant::Offer(Party::Caller)),
+            Some(branch) if has_tags && has_offered(branch, Party::Callee) => Some(Meant::Offer(Party::Callee)),
             // A request in the dialog has a branch of its own.
-            Some(_) => (has_tags && (call.branches.is_empty() || is_dialog)).then_some(None),
-            None => has_tags.then_some(None),
+            Some(_) => (has_tags && (call.branches.is_empty() || is_dialog)).then_some(Meant::Call),
+            None => has_tags.then_some(Meant::Call),
         };
-        meant.map(|branch| (id.to_vec(), branch))
+        meant.map(|meant| (id.to_vec(), meant))
     }
 
     fn query(&self, dict: &Dict) -> Result<Value, Failure> {
@@ -400,6 +421,7 @@ impl Relay {
             is_answered: false,
             branches: Vec::new(),
             answers: Vec::new(),
+            offers: [None, None],
             streams: Vec::new(),
             former: Vec::new(),
         };

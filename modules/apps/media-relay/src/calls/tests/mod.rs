@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+mod branches;
+
 use super::*;
 use crate::limits::{STREAMS_MAX, STREAMS_OF_ALL_MAX};
 use crate::table::Carries;
@@ -186,22 +188,6 @@ fn rtcp_in_the_port_of_rtp_stays_there() {
 }
 
 #[test]
-fn of_a_forked_call_the_last_answer_counts() {
-    let mut relay = relay(&[]);
-    offer(&mut relay, "1", &sdp("10.0.0.9", &[4000]), &[]);
-    answer(&mut relay, "1", &sdp("10.0.0.8", &[6000]), &[]);
-    let before = entries(&mut relay)[2];
-    let other = sdp("10.0.0.7", &[6000]);
-    let second = [("command", "answer"), ("call-id", "1"), ("from-tag", "a"), ("to-tag", "c"), ("sdp", &other)];
-    described(&ask(&mut relay, &second));
-    let after = entries(&mut relay)[2];
-    assert_eq!(
-        (after.peer.unwrap().ip().to_string(), after.generation),
-        ("10.0.0.7".to_owned(), before.generation + 1)
-    );
-}
-
-#[test]
 fn a_call_is_deleted_by_its_names() {
     let mut relay = relay(&[]);
     let delete = |relay: &mut Relay, more: &[(&str, &str)]| {
@@ -381,109 +367,6 @@ fn calls_on_hold_are_kept_for_long() {
         relay.expire(at(3600));
         assert_eq!(relay.len(), 0, "{direction}");
     }
-}
-
-#[test]
-fn a_branch_is_deleted_alone() {
-    let good = sdp("10.0.0.9", &[4000]);
-    let forked = || {
-        let mut relay = relay(&[]);
-        for branch in [".0", ".1", ".1"] {
-            described(&offer(&mut relay, "1", &good, &[("via-branch", branch)]));
-        }
-        relay
-    };
-    let delete = |relay: &mut Relay, more: &[(&str, &str)]| {
-        let deleted = ask(relay, &[&[("command", "delete"), ("call-id", "1"), ("from-tag", "a")], more].concat());
-        text(deleted.as_dict().unwrap(), "warning").map(|why| String::from_utf8(why.to_vec()).unwrap())
-    };
-    let (goes_on, nothing) = (Some("Other branches of the call go on".to_owned()), Some(NOTHING_TO_DELETE.to_owned()));
-    // One that lost, after the answer of the other one and before it, by the name of who rejected, and without.
-    let mut answered = forked();
-    described(&answer(&mut answered, "1", &good, &[("via-branch", ".0")]));
-    assert_eq!(delete(&mut answered, &[("via-branch", ".1")]), goes_on);
-    let mut early = forked();
-    assert_eq!(delete(&mut early, &[("to-tag", "b1"), ("via-branch", ".1")]), goes_on);
-    described(&answer(&mut early, "1", &good, &[("via-branch", ".0")]));
-    // Early media of one that then rejects.
-    let mut rejected = forked();
-    described(&answer(&mut rejected, "1", &good, &[("via-branch", ".1")]));
-    assert_eq!(delete(&mut rejected, &[("to-tag", "b"), ("via-branch", ".1")]), goes_on);
-    // What is of no branch, and of the same one once more.
-    for relay in [&mut answered, &mut early, &mut rejected] {
-        assert_eq!(delete(relay, &[("via-branch", ".9")]), nothing);
-        assert_eq!(delete(relay, &[("via-branch", ".1")]), nothing);
-        assert_eq!(relay.len(), 1);
-    }
-    // The last one, a request in the dialog with a branch of its own, and one without.
-    for last in [&[("via-branch", ".0")][..], &[("to-tag", "b"), ("via-branch", ".9")], &[("to-tag", "b")]] {
-        let mut relay = forked();
-        delete(&mut relay, &[("via-branch", ".1")]);
-        described(&answer(&mut relay, "1", &good, &[]));
-        assert_eq!((delete(&mut relay, last), relay.len()), (None, 0), "{last:?}");
-    }
-    // A client that names branches only here.
-    let mut plain = relay(&[]);
-    described(&offer(&mut plain, "1", &good, &[]));
-    assert_eq!((delete(&mut plain, &[("via-branch", ".1")]), plain.len()), (None, 0));
-
-    let mut many = relay(&[]);
-    let names: Vec<String> = (0..=BRANCHES_MAX).map(|number| number.to_string()).collect();
-    for name in &names[..BRANCHES_MAX] {
-        described(&offer(&mut many, "1", &good, &[("via-branch", name)]));
-    }
-    let long = "x".repeat(NAME_BYTES_MAX + 1);
-    for bad in [&names[BRANCHES_MAX], &long] {
-        let refused = offer(&mut many, "1", &good, &[("via-branch", bad)]);
-        assert_eq!(reason(&refused), "The via-branch is too long, or one too many");
-    }
-}
-
-/// Goal: where two callees of a fork have early media and the one that came last rejects, its branch's end leads back to the other one, who need not
-/// describe itself again (RFC 3262 §5; sipwise/rtpengine#439). Method: three branches, of which two are deleted.
-#[test]
-fn the_end_of_the_branch_that_answered_last_leads_back_to_the_one_before() {
-    let mut relay = relay(&[]);
-    for branch in [".0", ".1", ".2"] {
-        described(&offer(&mut relay, "1", &sdp("10.0.0.9", &[4000]), &[("via-branch", branch)]));
-    }
-    let answers = |relay: &mut Relay, number: u8, port: u16| {
-        let (tag, branch) = (format!("b{number}"), format!(".{number}"));
-        let description = sdp(&format!("10.0.0.{number}"), &[port]);
-        described(&answer(relay, "1", &description, &[("to-tag", &tag), ("via-branch", &branch)]));
-    };
-    for (number, port) in [(0, 6000), (1, 6100), (2, 6200), (0, 6002)] {
-        answers(&mut relay, number, port);
-    }
-    let ends = |relay: &mut Relay, branch: &str| {
-        let generation = relay.calls[&b"1"[..]].streams[0].sides[1].generation;
-        let deleted = [("command", "delete"), ("call-id", "1"), ("from-tag", "a"), ("via-branch", branch)];
-        ask(relay, &deleted);
-        let call = &relay.calls[&b"1"[..]];
-        let callee = &call.streams[0].sides[1];
-        let tag = String::from_utf8(call.tags[1].clone().unwrap()).unwrap();
-        (callee.peers[0].unwrap().to_string(), tag, callee.generation - generation)
-    };
-    assert_eq!(ends(&mut relay, ".1"), ("10.0.0.0:6002".to_owned(), "b0".to_owned(), 0), "another one counts");
-    assert_eq!(ends(&mut relay, ".0"), ("10.0.0.2:6200".to_owned(), "b2".to_owned(), 1));
-}
-
-/// Goal: offers in a dialog, of which there may be any number (hold, session timers), make no branches, each of which would have to be deleted.
-#[test]
-fn an_offer_in_a_dialog_is_no_branch() {
-    let good = sdp("10.0.0.9", &[4000]);
-    let mut relay = relay(&[]);
-    described(&offer(&mut relay, "1", &good, &[("via-branch", ".0")]));
-    described(&answer(&mut relay, "1", &good, &[]));
-    for number in 0..3 * BRANCHES_MAX {
-        let branch = format!("z9hG4bK-{number}");
-        described(&offer(&mut relay, "1", &good, &[("to-tag", "b"), ("via-branch", &branch)]));
-        described(&answer(&mut relay, "1", &good, &[("via-branch", &branch)]));
-    }
-    assert_eq!(relay.calls[&b"1"[..]].branches, [b".0"]);
-    let ended = [("command", "delete"), ("call-id", "1"), ("from-tag", "a"), ("to-tag", "b"), ("via-branch", "bye")];
-    ask(&mut relay, &ended);
-    assert!(relay.is_empty());
 }
 
 fn lines(address: &str, lines: &[(&str, u16)]) -> String {
