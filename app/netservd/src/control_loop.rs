@@ -412,7 +412,7 @@ impl ControlLoop {
         let filters = filters.join(", ");
         match &feed {
             Ok(_) => self.audit(reply.caller, "TRACE", Ok(&filters)),
-            Err(refusal) => self.audit(reply.caller, "TRACE", Err(&refusal.to_string())),
+            Err(refusal) => self.audit(reply.caller, "TRACE", Err(&format!("{filters}: {refusal}"))),
         }
         reply.send(feed.map(|feed| (feed, self.parts.about.driver.clone())));
     }
@@ -586,6 +586,7 @@ impl ControlLoop {
         self.is_marking = false;
         let config = Arc::clone(&self.parts.config.borrow());
         let before = self.parts.maintenance;
+        let is_kept = kept.is_ok();
         let policy = kept.and_then(|()| {
             self.parts.maintenance = on;
             self.policy(&config).map_err(|error| format!("{error:#}"))
@@ -599,6 +600,10 @@ impl ControlLoop {
             }
             Err(error) => {
                 self.parts.maintenance = before;
+                if is_kept {
+                    let mark = self.parts.mark.clone();
+                    tokio::task::spawn_blocking(move || mark.set(before));
+                }
                 self.audit(reply.caller, drain_verb(on), Err(&error));
                 reply.send(Err(error));
             }

@@ -28,5 +28,5 @@ pub const DELAYED_MAX: usize = 4096;
 pub const PCAP_WAITING_MAX: usize = 4096;
 /// Prefixes of destinations whose packets a plane counts.
 pub const COUNTED_PREFIXES_MAX: usize = 64;
-/// How long `afxdp` may take no packets; after that they pass unseen, until it takes some again.
+/// How long a packet thread may take no packets from a plane that would drop them; after that they pass unseen, until it takes some again.
 pub const HEARTBEAT_MAX: Duration = Duration::from_secs(1);

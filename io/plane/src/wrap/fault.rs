@@ -198,8 +198,9 @@ impl<D: Driver> Driver for Fault<D> {
         self.inner.flush()
     }
 
+    /// Nothing while verdicts are delayed: nobody waits for these by a descriptor.
     fn poll_fd(&self) -> Option<BorrowedFd<'_>> {
-        self.inner.poll_fd()
+        self.inner.poll_fd().filter(|_| self.plan.delay_per_mille == 0)
     }
 
     fn owed_max(&self) -> usize {

@@ -24,8 +24,8 @@ const NOT_SUPPORTED: i32 = 58;
 /// Replace the WASI imports of a packet module by stubs
 ///
 /// For compilers that always import WASI, such as Go's. Clocks and random bytes come from the node, and standard
-/// error goes to the node's log. The module has no arguments, no environment and no files. The node calls
-/// `_initialize` before anything else.
+/// error goes to the node's log. The module has no arguments, no environment and no files. The adapted module calls
+/// its `_initialize` before anything else.
 #[derive(Args)]
 pub struct Adapt {
     /// The core module

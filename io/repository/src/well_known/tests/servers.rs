@@ -31,7 +31,8 @@ https.createServer(credentials, answer).listen(tls, '::');
 fn servers_that_people_run_vouch_for_their_users() {
     for (program, start) in [("nginx", nginx as fn(&Files) -> Command), ("apache2", apache), ("node", node)] {
         if Command::new(program).arg("-v").output().is_err() {
-            return skipped("servers_that_people_run_vouch_for_their_users", &format!("{program} is not installed"));
+            skipped("servers_that_people_run_vouch_for_their_users", &format!("{program} is not installed"));
+            continue;
         }
         let files = Files::new();
         let _running = Running::start(&mut start(&files));
@@ -133,7 +134,8 @@ fn apache(files: &Files) -> Command {
     {
         for name in names {
             let enabled = files.path(&format!("etc/{kind}-enabled/{name}"));
-            symlink(files.path(&format!("etc/{kind}-available/{name}")), enabled).unwrap();
+            // It is there where a machine has it enabled.
+            let _ = symlink(files.path(&format!("etc/{kind}-available/{name}")), enabled);
         }
     }
     let mut command = Command::new("apache2");
