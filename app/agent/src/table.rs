@@ -10,7 +10,7 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use netserv_model::{Instant, ModuleName, NodeId, SessionId};
 use netserv_placement::{Deployment, DeploymentId, Health, Moving, Node, RuleId};
-use rusqlite::{Connection, params};
+use rusqlite::{Connection, ErrorCode, params};
 use serde::{Deserialize, Serialize};
 
 use crate::config::{Config, Deploy};
@@ -134,8 +134,16 @@ impl Table {
         own.and_then(|file| file.set_permissions(Permissions::from_mode(0o600)))
             .with_context(|| format!("cannot keep {} from others", path.display()))?;
         // No new one takes its place by itself: rules that were switched off would be on again.
-        let fix = "; mend it, or move it away to begin without deployments and with all rules on";
-        let connection = connect(&path).with_context(|| format!("cannot use {}{fix}", path.display()))?;
+        let connection = connect(&path).map_err(|error| {
+            let code = error.downcast_ref::<rusqlite::Error>().and_then(rusqlite::Error::sqlite_error_code);
+            let fix = match code {
+                Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
+                    "; mend it, or move it away to begin without deployments and with all rules on"
+                }
+                Some(_) | None => "",
+            };
+            error.context(format!("cannot use {}{fix}", path.display()))
+        })?;
         Ok(Table { connection })
     }
 

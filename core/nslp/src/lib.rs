@@ -104,7 +104,7 @@ pub use counters::{Counters, StateCounts};
 pub use cx::{Config, LocalId, LocalPath, LocalRequest, Withdrawal};
 
 use assembly::{Assembled, Assemblies};
-use cx::{AddressAsker, Cx, Outbox, Received, hop_to};
+use cx::{Asker, Cx, Outbox, Received, hop_to};
 use notify::{Farewell, on_module_news, on_notify};
 use requests::{Requests, on_request, on_response};
 use sessions::{SessionIds, on_question, on_tear};
@@ -184,7 +184,7 @@ impl Nslp {
                 }
                 let side = self.domain.neighbours.side(peer, peer_name.as_deref());
                 let by_datagram = !attributes.reliable;
-                let asker = AddressAsker { sii, address: peer, association, side, is_first: false, by_datagram };
+                let asker = Asker { sii, address: peer, association, side, is_first: false, by_datagram };
                 let hop = hop_to(attributes, provenance.rtt, ip_distance, peer_name);
                 let along_flow = provenance.along_flow;
                 let from = Received { session, mri, local, hops, asker, claims, hop, along_flow };

@@ -23,7 +23,7 @@ pub use outbox::Withdrawal;
 pub(crate) use burst::{Burst, SourceBursts};
 pub(crate) use hop::{hop_to, note_hop};
 pub(crate) use outbox::{ExchangeKey, Outbox, Route, Sent};
-pub(crate) use peer::{AddressAsker, Received, remember};
+pub(crate) use peer::{Asker, Received, remember};
 
 /// One call's surroundings, lent to whoever handles it.
 pub(crate) struct Cx<'a> {

@@ -19,7 +19,7 @@ pub(crate) struct Received {
     pub(crate) local: IpAddr,
     pub(crate) hops: u8,
     /// Who sent it.
-    pub(crate) asker: AddressAsker,
+    pub(crate) asker: Asker,
     /// Who it says that it is from, if that is a peer.
     pub(crate) claims: Option<SiiHandle>,
     /// The path to whoever sent it.
@@ -30,7 +30,7 @@ pub(crate) struct Received {
 
 /// Who asked for a lease.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct AddressAsker {
+pub(crate) struct Asker {
     /// The peer.
     pub(crate) sii: SiiHandle,
     /// Its address.
@@ -45,16 +45,16 @@ pub(crate) struct AddressAsker {
     pub(crate) by_datagram: bool,
 }
 
-impl AddressAsker {
+impl Asker {
     /// Returns whether what came over a connection is of the same peer: a connection may lead to it by several addresses,
     /// and only by the one of its first message has GIST a name for it.
-    pub(crate) fn is(&self, other: &AddressAsker) -> bool {
+    pub(crate) fn is(&self, other: &Asker) -> bool {
         self.sii == other.sii || (self.association.is_some() && self.association == other.association)
     }
 }
 
 /// Takes note of who asked, in place of whoever had the address or the connection before; false if there are too many.
-pub(crate) fn remember(askers: &mut Vec<AddressAsker>, asker: AddressAsker) -> bool {
+pub(crate) fn remember(askers: &mut Vec<Asker>, asker: Asker) -> bool {
     askers.retain(|other| other.address != asker.address && !other.is(&asker));
     let may = askers.len() < UPSTREAM_MAX;
     if may {

@@ -8,7 +8,7 @@ use netserv_model::Refusal;
 use netserv_wire::gist::Mri;
 use netserv_wire::nslp::{Message, Spread};
 
-use crate::cx::{AddressAsker, ExchangeKey, LocalId};
+use crate::cx::{Asker, ExchangeKey, LocalId};
 
 /// A request as it came to this node.
 #[derive(Debug)]
@@ -68,7 +68,7 @@ pub(crate) enum Requester {
     /// Another exchange of this node, which is the last one of its path: this is the return path.
     Return(ExchangeKey),
     /// The previous node, as GIST names it; while a path changes, there may be several.
-    Upstream(Vec<AddressAsker>),
+    Upstream(Vec<Asker>),
     /// Nobody: this node looks where the path leads.
     Nobody,
     /// Clients of this node.

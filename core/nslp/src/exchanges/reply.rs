@@ -15,7 +15,7 @@ use super::answer::refused;
 use super::datagrams::cut_to_datagram;
 use super::exchange::Exchange;
 use super::table::Exchanges;
-use crate::cx::{AddressAsker, Cx, ExchangeKey, Received, Route, Sent};
+use crate::cx::{Asker, Cx, ExchangeKey, Received, Route, Sent};
 use crate::limits::ANSWER_SEND_TIME;
 
 /// Answers one of those who asked for what an exchange was about.
@@ -25,7 +25,7 @@ pub(crate) fn answer_exchange(
     key: ExchangeKey,
     requested: &Mri,
     answer: &Response,
-    asker: AddressAsker,
+    asker: Asker,
 ) {
     let shown = exchanges
         .get(key)
@@ -65,7 +65,7 @@ struct Shown {
 }
 
 /// Answers whoever asked, as far as it may know.
-fn send_answer(cx: &mut Cx<'_>, requested: &Mri, answer: &Response, asker: AddressAsker, shown: &Shown) {
+fn send_answer(cx: &mut Cx<'_>, requested: &Mri, answer: &Response, asker: Asker, shown: &Shown) {
     let shown = match asker.side {
         Side::Inside => answer.clone(),
         Side::Outside => outside_view(cx.domain, answer.clone(), shown),

@@ -7,7 +7,7 @@ use std::net::IpAddr;
 use netserv_gist::SiiHandle;
 use netserv_model::Instant;
 
-use crate::cx::AddressAsker;
+use crate::cx::Asker;
 use crate::limits::{NEIGHBOUR_TIME, NEIGHBOURS_MAX};
 
 /// One node next to this one.
@@ -35,7 +35,7 @@ pub(crate) struct Neighbourhood {
 
 impl Neighbourhood {
     /// Takes note of a peer that has proven its address; the one that was seen last longest ago makes room.
-    pub(crate) fn note(&mut self, now: Instant, peer: &AddressAsker, local: IpAddr) {
+    pub(crate) fn note(&mut self, now: Instant, peer: &Asker, local: IpAddr) {
         if self.seen.len() >= NEIGHBOURS_MAX && !self.seen.contains_key(&peer.address) {
             let oldest = self.seen.iter().min_by_key(|(_, (at, _))| *at).map(|(address, _)| *address);
             oldest.and_then(|oldest| self.seen.remove(&oldest));

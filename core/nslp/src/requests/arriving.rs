@@ -9,7 +9,7 @@ use netserv_wire::nslp::{self, Envelope, Message};
 
 use super::progress::{make_room, start};
 use super::state::Requests;
-use crate::cx::{AddressAsker, Cx, ExchangeKey, Received, remember};
+use crate::cx::{Asker, Cx, ExchangeKey, Received, remember};
 use crate::exchanges::{Arrival, Exchange, Exchanges, Requester, answer_exchange, answer_seen, misdirected, refuse};
 use crate::sessions::Leases;
 
@@ -39,7 +39,7 @@ pub(crate) fn on_request(
         return refuse(cx, from, message.nonce(), refusal);
     }
     let passed = envelope.passed.unwrap_or(0);
-    let from = Received { asker: AddressAsker { is_first: passed == 0, ..from.asker }, ..from.clone() };
+    let from = Received { asker: Asker { is_first: passed == 0, ..from.asker }, ..from.clone() };
     let Requests { exchanges, sessions, .. } = requests;
     if is_first_now(exchanges, key, &message, passed) {
         sessions.leases.note_upstream(key, &from);

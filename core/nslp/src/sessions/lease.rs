@@ -10,7 +10,7 @@ use netserv_model::notify::NotifyEvent;
 use netserv_model::{Instant, ModuleName, Nonce, SessionId, UnixTime, UserId};
 use netserv_wire::gist::Mri;
 
-use crate::cx::{AddressAsker, remember};
+use crate::cx::{Asker, remember};
 use crate::limits::{
     MODULE_MESSAGES_BURST_MAX, NEWS_BURST_MAX, NEWS_INTERVAL, QUESTION_DELAY, QUESTION_INTERVAL, QUESTIONS_MAX,
     QUESTIONS_PAUSE,
@@ -45,7 +45,7 @@ pub(crate) struct Lease {
     /// The module runs here; else it does so further on.
     pub(crate) is_here: bool,
     /// Who asked for it, by which address, and did not say since that its path leads elsewhere.
-    pub(crate) upstream: Vec<AddressAsker>,
+    pub(crate) upstream: Vec<Asker>,
     /// There were more than are remembered, so that nobody's leave is the last one.
     pub(crate) is_crowded: bool,
     /// A client of this node asked for it.
@@ -119,7 +119,7 @@ pub(crate) struct Installed {
 
 impl Lease {
     /// Takes note of who asked for it.
-    pub(crate) fn asked_by(&mut self, asker: AddressAsker) {
+    pub(crate) fn asked_by(&mut self, asker: Asker) {
         self.is_crowded |= !remember(&mut self.upstream, asker);
     }
 

@@ -11,7 +11,7 @@ use netserv_wire::nslp::{Message, Response, Tear, parts};
 use super::lease::{Installed, Lease, LeaseId, Left, Text};
 use super::leases::Leases;
 use super::state::Sessions;
-use crate::cx::{AddressAsker, Cx, ExchangeKey, Received, Route, Sent, Withdrawal, module_of};
+use crate::cx::{Asker, Cx, ExchangeKey, Received, Route, Sent, Withdrawal, module_of};
 use crate::exchanges::{Exchange, Exchanges, Requester};
 use crate::limits::{ANSWER_SEND_TIME, ENDED_TIME};
 
@@ -30,7 +30,7 @@ pub(crate) fn on_tear(
     let found = found.filter(|(_, lease)| of_it(&lease.installed));
     let found = found.map(|(id, lease)| (id, lease.told(tear.token)));
     let told = found.and_then(|(_, told)| told);
-    let by = |asker: &AddressAsker| asker.is(&from.asker) || told == Some(asker.sii);
+    let by = |asker: &Asker| asker.is(&from.asker) || told == Some(asker.sii);
     let is_asked_for = is_asked_for(exchanges, from, tear, by);
     let Some((id, _)) = found else {
         cx.out.counters.messages_unexpected += 1;
@@ -62,7 +62,7 @@ pub(crate) fn on_tear(
 }
 
 /// Takes the asker of a TEAR from those who wait for the SETUP's answer; returns whether somebody else does.
-fn is_asked_for(exchanges: &mut Exchanges, from: &Received, tear: &Tear, by: impl Fn(&AddressAsker) -> bool) -> bool {
+fn is_asked_for(exchanges: &mut Exchanges, from: &Received, tear: &Tear, by: impl Fn(&Asker) -> bool) -> bool {
     let is_of_it = |message: &Message| {
         tear.session == from.session
             && (message.user(), module_of(message.body())) == (Some(&tear.user), Some(&tear.module))

@@ -49,13 +49,16 @@ async fn sent(stream: &TcpStream) {
         poll(&mut polled, Some(&Timespec::default())).is_ok_and(|ready| ready == 0)
     };
     let until = Instant::now() + limits::TCP_CLOSING_TIME_MAX;
+    let mut pause = SENT_LOOK_TIME_MIN;
     while has_unsent() && Instant::now() < until {
-        sleep(SENT_LOOK_TIME).await;
+        sleep(pause).await;
+        pause = (2 * pause).min(SENT_LOOK_TIME_MAX);
     }
 }
 
-/// How often to look whether all was sent.
-const SENT_LOOK_TIME: Duration = Duration::from_millis(10);
+/// How soon to look whether all was sent, and how often at least: clients that take nothing are many at a time.
+const SENT_LOOK_TIME_MIN: Duration = Duration::from_millis(10);
+const SENT_LOOK_TIME_MAX: Duration = Duration::from_millis(500);
 
 /// Closes a connection so that its other end learns that it is none.
 pub fn reset(stream: &TcpStream) {

@@ -69,7 +69,7 @@ fn a_full_disk_refuses_packages_and_is_told_and_the_node_goes_on() {
     eventually("the module answers", || net.echoed());
 }
 
-/// Goal: a file that is not a database stops the start, and the error has its name.
+/// Goal: a file that is not a database stops the start, and the error has its name and what to do.
 ///
 /// What is no database is not taken for an empty one.
 #[test]
@@ -83,7 +83,7 @@ fn a_database_that_is_none_stops_the_start_by_its_name() {
     assert!(!database.with_extension("db-wal").exists(), "who is asked to stop writes all into the database");
     let error = format!("{:#}", net.lab.restart_netservd("node").unwrap_err());
     let named = format!("{}", net.lab.state_dir("node").join("node.db").display());
-    assert!(error.contains(&named), "{error}");
+    assert!(error.contains(&named) && error.contains("move it away"), "{error}");
     assert!(!error.contains("panicked"), "{error}");
     assert_eq!(std::fs::read_to_string(&database).unwrap(), text, "it is left as it is");
 }

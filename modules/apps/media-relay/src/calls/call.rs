@@ -254,8 +254,12 @@ impl Call {
         };
         let was_newest = self.answers.last().is_some_and(is_over);
         self.answers.retain(|known| !is_over(known));
-        let Some(Answered { tag, said, .. }) = self.answers.last().filter(|_| was_newest) else { return };
-        self.tags[Party::Callee as usize] = Some(tag.clone());
+        if !was_newest {
+            return;
+        }
+        // If none is before it, the callee is unknown again: its tag would make a repeated `delete` one of the whole call.
+        self.tags[Party::Callee as usize] = self.answers.last().map(|before| before.tag.clone());
+        let Some(Answered { said, .. }) = self.answers.last() else { return };
         let callees = self.streams.iter_mut().map(|stream| &mut stream.sides[Party::Callee as usize]);
         callees.zip(said).for_each(|(side, earlier)| side.take_again(earlier));
     }

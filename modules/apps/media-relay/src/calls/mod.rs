@@ -319,7 +319,7 @@ impl Relay {
         take(call, party, (&sdp, &own), &options, now);
         call.streams.iter_mut().flat_map(|stream| &mut stream.sides).for_each(|side| side.is_offered = false);
         call.is_answered = true;
-        call.offers = [None, None];
+        call.offers[party.other() as usize] = None;
         if party == Party::Callee {
             call.note_answer(text(dict, "via-branch").unwrap_or_default());
         }

@@ -91,7 +91,12 @@ fn requests_fare_as_with_other_caches() {
 }
 
 /// What no other one here does, and why.
-const DIFFERENT: [(&str, u16, &str); 3] = [
+const DIFFERENT: [(&str, u16, &str); 4] = [
+    (
+        "POST /page HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\nTransfer-Encoding: chunked",
+        405,
+        "it goes on by its Transfer-Encoding alone (RFC 9112 §6.3), and the origin takes no POST",
+    ),
     ("OPTIONS * ", 200, "it asks whether somebody is there (RFC 9110 §9.3.7), and somebody is"),
     ("GET /film?7 ", 200, "several parts get the whole (RFC 9110 §14.2)"),
     ("GET /page HTTP/1.1\r\nHost: a\r\nX-Long: ", 431, "as nginx's 400, by the status that is for it (RFC 6585 §5)"),

@@ -49,6 +49,7 @@ fn a_branch_is_deleted_alone() {
     for relay in [&mut answered, &mut early, &mut rejected] {
         assert_eq!(delete(relay, &[("via-branch", ".9")]), nothing);
         assert_eq!(delete(relay, &[("via-branch", ".1")]), nothing);
+        assert_eq!(delete(relay, &[("to-tag", "b1"), ("via-branch", ".1")]), nothing);
         assert_eq!(relay.len(), 1);
     }
     // The last one, a request in the dialog with a branch of its own, and one without.
