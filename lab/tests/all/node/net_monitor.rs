@@ -130,7 +130,13 @@ fn comes_back_after_a_cut(net: &Serving, page: IpAddr, browser: &mut Browser) {
 
 fn tells_apart_what_is_sampled_away(net: &Serving, page: IpAddr) {
     assert_eq!(net.request(&net.alice, &["tell", MODULE, "--topic", "sample", "2"]), Outcome::Told);
-    let before = data(net, page);
+    // What was sent before is all counted, and may reach the page late.
+    let mut before = data(net, page);
+    eventually("nothing is on its way", || {
+        std::thread::sleep(Duration::from_secs(1));
+        let earlier = std::mem::replace(&mut before, data(net, page));
+        earlier["seen"] == before["seen"]
+    });
     send(net);
     let mut after = Value::Null;
     eventually("packets are sampled away", || {
