@@ -5,6 +5,7 @@
 //! change tables of nf_tables.
 #![forbid(unsafe_code)]
 
+pub mod generic;
 mod limits;
 pub mod message;
 pub mod nftables;

@@ -14,7 +14,8 @@ use rustix::net::{AddressFamily, SocketType, netdevice};
 use crate::message::{self, FLAG_DUMP, Message, octets};
 use crate::rtnetlink::{
     ADDRESS_HEADER_BYTES, ADDRESS_LOCAL, ADDRESS_PEER, DELETE_ROUTE, FAMILY_V4, FAMILY_V6, GET_ADDRESS, GET_ROUTE,
-    NEW_ADDRESS, NEW_ROUTE, ROUTE_DESTINATION, ROUTE_HEADER_BYTES, ROUTE_INTERFACE_OUT, ROUTE_MARK, ROUTE_UNICAST,
+    LOOPBACK_INDEX, NEW_ADDRESS, NEW_ROUTE, ROUTE_DESTINATION, ROUTE_HEADER_BYTES, ROUTE_INTERFACE_OUT, ROUTE_MARK,
+    ROUTE_UNICAST,
 };
 use crate::{Family, Socket};
 
@@ -197,8 +198,6 @@ impl AsFd for RouteMonitor {
 }
 
 const ROUTE_SOURCE: u16 = 7;
-/// `LOOPBACK_IFINDEX`, the same in every namespace.
-const LOOPBACK: InterfaceId = InterfaceId(1);
 
 /// Links, and the addresses and routes of both versions (`RTMGRP_*`).
 const GROUPS: u32 = 0x1 | 0x10 | 0x40 | 0x100 | 0x400;
@@ -256,7 +255,7 @@ fn is_unicast(message: Message<'_>) -> bool {
     let unicast = message.kind == NEW_ROUTE && message.body.get(7) == Some(&ROUTE_UNICAST);
     let attributes = message::attributes(message.body.get(ROUTE_HEADER_BYTES..).unwrap_or_default());
     let mut out = attributes.filter(|(kind, _)| *kind == ROUTE_INTERFACE_OUT).map(|(_, content)| content);
-    unicast && !out.any(|content| content == LOOPBACK.0.to_ne_bytes())
+    unicast && !out.any(|content| content == LOOPBACK_INDEX.to_ne_bytes())
 }
 
 /// Returns where a message says that routes changed; links and addresses may change any.

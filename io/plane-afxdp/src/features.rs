@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::os::fd::{AsFd, BorrowedFd};
 
+use netserv_netlink::generic::{CONTROL, FAMILY_ID, FAMILY_NAME, GET_FAMILY};
 use netserv_netlink::message::{self, FLAG_DUMP, Message};
 use netserv_netlink::routes::{self, Routes};
 use netserv_netlink::{Family, Socket};
@@ -99,12 +100,7 @@ const QUEUE_TYPE: u16 = 3;
 /// `NETDEV_QUEUE_TYPE_RX`.
 const QUEUE_RECEIVES: u32 = 0;
 
-/// `GENL_ID_CTRL`.
-const CONTROL: u16 = 0x10;
-/// `CTRL_CMD_GETFAMILY` and its attributes.
-const GET_FAMILY: u8 = 3;
-const FAMILY_ID: u16 = 1;
-const FAMILY_NAME: u16 = 2;
+/// `CTRL_ATTR_MCAST_GROUPS` and the attributes in it.
 const FAMILY_GROUPS: u16 = 7;
 const GROUP_NAME: u16 = 1;
 const GROUP_ID: u16 = 2;

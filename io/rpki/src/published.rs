@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What publications say of that which rights depend on, for as long as their files are as they were.
+//! Results of reading the published files that rights depend on, kept until these files change.
 //!
 //! Many checklists have authorities in common, whose files change often and may be large. When some have changed, they are read once for all
 //! that was asked of them before.

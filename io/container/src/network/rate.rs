@@ -12,6 +12,7 @@
 use std::io;
 
 use netserv_model::policy::NetworkRate;
+use netserv_netlink::generic::{CONTROL, FAMILY_ID, FAMILY_NAME, GET_FAMILY};
 use netserv_netlink::message::{attributes, nested};
 use netserv_netlink::nftables::{Rule, Verdict};
 use netserv_netlink::rtnetlink::{CREATE, REPLACE};
@@ -79,11 +80,11 @@ impl Ends<'_> {
 /// Segments of TCP stay large: a byte there costs as much as here.
 pub(super) fn take_datagrams_apart(socket: &Socket, index: u32) -> Result<(), NetworkError> {
     let mut family = None;
-    let name: [(u16, &[u8]); 1] = [(CONTROL_FAMILY_NAME, b"ethtool\0")];
-    let header = [CONTROL_GET_FAMILY, 1, 0, 0];
+    let name: [(u16, &[u8]); 1] = [(FAMILY_NAME, b"ethtool\0")];
+    let header = [GET_FAMILY, 1, 0, 0];
     let asked = socket.ask(CONTROL, 0, &header, &name, |message| {
         let list = message.body.get(header.len()..).unwrap_or_default();
-        let number = attributes(list).find(|(kind, _)| *kind == CONTROL_FAMILY_NUMBER);
+        let number = attributes(list).find(|(kind, _)| *kind == FAMILY_ID);
         family = number.and_then(|(_, bytes)| bytes.first_chunk()).map(|bytes| u16::from_ne_bytes(*bytes));
     });
     let missing = || io::Error::from_raw_os_error(libc::ENOENT);
@@ -178,11 +179,6 @@ const TBF_BURST: u16 = 6;
 /// `TC_LINKLAYER_ETHERNET`.
 const LINK_LAYER_ETHERNET: u8 = 1;
 
-/// `GENL_ID_CTRL`, `CTRL_CMD_GETFAMILY`, `CTRL_ATTR_FAMILY_ID` and `CTRL_ATTR_FAMILY_NAME`.
-const CONTROL: u16 = 0x10;
-const CONTROL_GET_FAMILY: u8 = 3;
-const CONTROL_FAMILY_NUMBER: u16 = 1;
-const CONTROL_FAMILY_NAME: u16 = 2;
 /// `NLA_F_NESTED`, which `ethtool` asks for.
 const NESTED: u16 = 0x8000;
 /// `ETHTOOL_MSG_FEATURES_SET` and the attributes of it.

@@ -7,6 +7,7 @@ use netserv_wire::ip::IpVersion;
 
 use super::hook::Hook;
 use crate::message::{append_attribute, nested};
+use crate::rtnetlink::{LOOPBACK_INDEX, ROUTE_LOCAL};
 
 /// What becomes of a packet that a rule matched.
 #[derive(Clone, Copy, Debug)]
@@ -84,7 +85,7 @@ impl Rule {
     pub fn not_for_this_machine(self) -> Rule {
         let numbers = [REGISTER, FIB_ADDRESS_KIND, FIB_DESTINATION].map(u32::to_be_bytes);
         let loaded = self.expression("fib", &[(1, &numbers[0]), (2, &numbers[1]), (3, &numbers[2])]);
-        loaded.compare(NOT_EQUAL, &ROUTE_LOCAL.to_ne_bytes())
+        loaded.compare(NOT_EQUAL, &u32::from(ROUTE_LOCAL).to_ne_bytes())
     }
 
     /// Matches packets without this mark.
@@ -411,10 +412,9 @@ const META_PROTOCOL: u32 = 16;
 const META_IN_GROUP: u32 = 21;
 /// `IFNAMSIZ`.
 const DEVICE_NAME_BYTES: usize = 16;
-/// `NFT_FIB_RESULT_ADDRTYPE`, `NFTA_FIB_F_DADDR` and `RTN_LOCAL`.
+/// `NFT_FIB_RESULT_ADDRTYPE` and `NFTA_FIB_F_DADDR`.
 const FIB_ADDRESS_KIND: u32 = 3;
 const FIB_DESTINATION: u32 = 2;
-const ROUTE_LOCAL: u32 = 2;
 /// `struct xt_NFQ_info_v3` and `NFQ_FLAG_BYPASS`.
 const QUEUE_REVISION: u32 = 3;
 const QUEUE_BYPASS: u16 = 1;
@@ -422,8 +422,6 @@ const QUEUE_BYPASS: u16 = 1;
 const LIMIT_INVERTED: u32 = 1;
 /// `NFT_SOCKET_TRANSPARENT`.
 const SOCKET_TRANSPARENT: u32 = 0;
-/// The loopback interface has this index in every namespace.
-const LOOPBACK_INDEX: u32 = 1;
 /// `NFT_PAYLOAD_NETWORK_HEADER` and `NFT_PAYLOAD_TRANSPORT_HEADER`.
 const NETWORK: u32 = 1;
 const TRANSPORT: u32 = 2;

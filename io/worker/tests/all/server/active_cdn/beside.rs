@@ -95,7 +95,7 @@ const DIFFERENT: [(&str, u16, &str); 4] = [
     (
         "POST /page HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\nTransfer-Encoding: chunked",
         405,
-        "it goes on by its Transfer-Encoding alone (RFC 9112 §6.3), and the origin takes no POST",
+        "its Transfer-Encoding alone counts (RFC 9112 §6.3), and the origin takes no POST",
     ),
     ("OPTIONS * ", 200, "it asks whether somebody is there (RFC 9110 §9.3.7), and somebody is"),
     ("GET /film?7 ", 200, "several parts get the whole (RFC 9110 §14.2)"),

@@ -70,7 +70,7 @@ fn an_origin_that_stands_still_takes_a_share() {
                 }
             }
         }
-        // One may be that which sees whether the origin is back, and other tests have the cores, too: none waits as a rule.
+        // One request may test whether the origin is back, and other tests use the cores, too. So most do not wait.
         times.sort();
         assert!(times[times.len() / 2] < LONG_WAIT / 2, "they do not wait: {times:?}");
 
